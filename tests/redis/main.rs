@@ -52,4 +52,5 @@ mod sources;
 mod statistics;
 mod tls;
 mod topic;
+mod unreadable;
 mod unsent;

@@ -3,7 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use dq::Provider;
+use dq::provider::{CallError, Reason};
+use dq::{Provider, StoreError};
 use tokio::sync::Mutex;
 
 /// How long an answer of the store is good for.
@@ -29,7 +30,14 @@ impl Ready {
         }
         let is_ready = match provider.topic("dq-ready") {
             // Any topic will do, also one that holds nothing.
-            Ok(topic) => topic.counts().within("2s").await.is_ok(),
+            // A key of a wrong type, or another version, is an answer.
+            Ok(topic) => match topic.counts().within("2s").await {
+                Ok(_) => true,
+                Err(CallError::NotDone { reason: Reason::Store(error), .. }) => {
+                    matches!(*error, StoreError::WrongType { .. } | StoreError::Version { .. })
+                }
+                Err(_) => false,
+            },
             Err(_) => false,
         };
         *last = Some((Instant::now(), is_ready));

@@ -143,6 +143,9 @@ codes! {
     /// The last fence of a topic is above the largest that an import may bring. The detail is its value.
     FenceTooLarge "fence-too-large" Error "let the next fence follow the clock again; it is smaller than those of the last runs"
         "find out which program wrote it; lower the fences in your own databases with the repair, or they refuse every later run";
+    /// A row of a topic cannot be read. The id is the key and the beginning of the row.
+    UnreadableRow "unreadable-row" Error "move it into a hash whose name begins with `set-aside:` after the prefix of dq; a `file:` store keeps it where it is"
+        "if a later version of dq wrote it, use that version; otherwise find out which program changes keys of dq";
     /// A payload is not JSON.
     NotJson "not-json" Error "make the job DEAD with the cause `decode`; its bytes stay as its payload"
         "give it a payload that decodes with `update`, or delete it";

@@ -1,5 +1,7 @@
 //! What the doctor asks a store: where its keys and records do not agree, what endangers it, and to repair that.
 
+use bytes::Bytes;
+
 use super::FindingCode;
 use crate::job::limits::FENCE;
 use crate::job::{Cause, JobId, Metadata, NodeId, Record, State, TopicName};
@@ -39,11 +41,28 @@ pub struct Examine {
     pub nodes: Vec<NodeId>,
 }
 
+/// A row of a topic that this version of dq cannot read: another program wrote it, or a later version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnreadableRow {
+    /// The topic.
+    pub topic: TopicName,
+    /// The key that has it, without what the names of all keys of the topic begin with.
+    pub key: String,
+    /// Its field or member.
+    pub name: Bytes,
+    /// Its value or score.
+    pub value: Bytes,
+    /// For which topic it is, and its position, if it is a follow-up in the outbox.
+    pub follow_up: Option<(TopicName, u64)>,
+}
+
 /// A page of what a store found.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Examined {
     /// What does not agree.
     pub mismatches: Vec<Mismatch>,
+    /// What cannot be read.
+    pub unreadable: Vec<UnreadableRow>,
     /// How many producers the topics of this page remember answers for; only of `examine_keys`. A producer is in one page, but for
     /// names that move while they are read.
     pub producers: Vec<(TopicName, usize)>,
@@ -66,6 +85,8 @@ pub enum Repair {
     /// Makes a DELAYED, UNACKED or DEAD job that no node can decode DEAD, with its payload. A job that runs, or that has another payload
     /// by now, is left alone.
     GiveUp(GiveUp),
+    /// Moves a row that cannot be read out of the way, unless it has changed. A store that has no place for it leaves it where it is.
+    SetAside(UnreadableRow),
 }
 
 /// A job that no node can decode, to be made DEAD with its payload.

@@ -8,7 +8,7 @@ use super::due::Due;
 use super::error::StoreError;
 use super::job_set::{
     ACKED_HEADER, DEAD_HEADER, LEFT_HEADER, MOST_MEMBERS_AT_ONCE, MemberEnd, Membership, OnDead, SetChange, SetCounts,
-    SetOutcome, SetVerb,
+    SetOutcome, SetRefusal, SetVerb,
 };
 use super::outbox::{FollowUpOutcome, FollowUps, MOST_FOLLOW_UPS, OutboxEntry, Packed};
 use super::producer::{AddOutcome, CommandOutcome, NewJob, OnDuplicate};
@@ -121,6 +121,14 @@ pub(super) fn with_those_over(
     outcomes
 }
 
+#[cfg(feature = "redis")]
+impl OutboxEntry {
+    /// Whether these bytes are a job as an outbox keeps it.
+    pub(super) fn is_job(bytes: &[u8]) -> bool {
+        postcard::take_from_bytes::<NewJob>(bytes).is_ok_and(|(_, left)| left.is_empty())
+    }
+}
+
 impl FollowUpOutcome {
     /// What became of the jobs that were added: `known` are the ids, and what was to become of jobs with the same id.
     pub(super) fn of_adds(known: Vec<(JobId, OnDuplicate)>, outcomes: Vec<AddOutcome>) -> Vec<Self> {
@@ -147,6 +155,9 @@ impl FollowUpOutcome {
             (SetOutcome::Refused(refusal), SetVerb::Add(_, jobs)) if !jobs.is_empty() => {
                 let cause = format!("job set `{}`: {refusal}", change.set);
                 Self::Refused { id: jobs[0].1.id.clone(), cause }
+            }
+            (SetOutcome::Refused(refusal @ SetRefusal::Unreadable), _) => {
+                Self::Refused { id: change.set.clone(), cause: format!("job set `{}`: {refusal}", change.set) }
             }
             _ => Self::Done,
         };

@@ -204,14 +204,14 @@ pub struct SetCounts {
 impl SetCounts {
     /// How many have not ended.
     pub const fn waits_for(&self) -> u64 {
-        self.members.saturating_sub(self.acked + self.dead + self.left)
+        self.members.saturating_sub(self.acked).saturating_sub(self.dead).saturating_sub(self.left)
     }
 
     pub(crate) const fn count(&mut self, end: MemberEnd) {
         match end {
-            MemberEnd::Acked => self.acked += 1,
-            MemberEnd::Dead | MemberEnd::DeadCancels => self.dead += 1,
-            MemberEnd::Left => self.left += 1,
+            MemberEnd::Acked => self.acked = self.acked.saturating_add(1),
+            MemberEnd::Dead | MemberEnd::DeadCancels => self.dead = self.dead.saturating_add(1),
+            MemberEnd::Left => self.left = self.left.saturating_add(1),
         }
     }
 }
@@ -257,11 +257,16 @@ pub enum SetRefusal {
     /// The topic has too many sets.
     #[error("the topic has {MOST_SETS} sets that have not ended: close them with `then`")]
     TooManySets,
+    /// The store has something of this name that dq cannot read.
+    #[error(
+        "the store has something else under the name of the set: run `dq doctor --repair`, or give the set another name"
+    )]
+    Unreadable,
 }
 
 #[cfg(feature = "redis")]
 impl SetRefusal {
-    const ALL: [Self; 4] = [Self::Closed, Self::Ended, Self::TooManyMembers, Self::TooManySets];
+    const ALL: [Self; 5] = [Self::Closed, Self::Ended, Self::TooManyMembers, Self::TooManySets, Self::Unreadable];
 
     /// Its letter in stores.
     pub(crate) const fn letter(self) -> u8 {
@@ -270,6 +275,7 @@ impl SetRefusal {
             Self::Ended => b'E',
             Self::TooManyMembers => b'M',
             Self::TooManySets => b'S',
+            Self::Unreadable => b'U',
         }
     }
 

@@ -67,7 +67,7 @@ pub use due::Due;
 pub use durability::Durability;
 pub use error::StoreError;
 pub(crate) use examine::kept_of;
-pub use examine::{Danger, Examine, Examined, GiveUp, MOST_EXAMINED, Mismatch, Repair};
+pub use examine::{Danger, Examine, Examined, GiveUp, MOST_EXAMINED, Mismatch, Repair, UnreadableRow};
 pub(crate) use export::HeldJob;
 pub use export::{CopyPlace, ExportPart, ExportRequest, Exported, JobCopy};
 pub use follow_up::FollowUpBatch;

@@ -128,6 +128,8 @@ pub struct Relay {
     /// Targets that have answered entries, each with the position of the last one. The store removes the entries up to these, as far as
     /// the target has them by its own position.
     pub arrived: Vec<(TopicName, u64)>,
+    /// Entries that the node cannot read, by target and position: the store neither gives nor removes them.
+    pub unread: Vec<(TopicName, u64)>,
     /// Targets whose entries are not asked for, because they take none now.
     pub without: Vec<TopicName>,
     /// The most entries, 1 to [`MOST_ENTRIES`].
@@ -145,6 +147,8 @@ pub struct Relayed {
     pub entries: Vec<OutboxEntry>,
     /// How many entries there are.
     pub waiting: usize,
+    /// The beginning of something in the outbox that is no entry: another program wrote it, and it stays.
+    pub skipped: Option<String>,
 }
 
 /// What waits in an outbox for one target.

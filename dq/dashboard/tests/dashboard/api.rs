@@ -310,6 +310,17 @@ async fn orchestrators_learn_whether_it_lives_and_is_ready() {
     assert_eq!(visitor.get("/healthz").await.status, StatusCode::OK);
 }
 
+/// Anybody may write a key of the topic that the probe asks about, and nobody else uses it.
+#[tokio::test]
+async fn a_key_of_a_wrong_type_in_the_topic_of_the_probe_is_an_answer_of_the_store() {
+    let server = dq_tests::redis::RedisServer::start();
+    for key in ["jobs", "delayed", "far-jobs"] {
+        server.command(&["SET", &format!("dq:{{shop:dq-ready}}:{key}"), "mine"]);
+    }
+    let provider = Provider::connect("shop", server.url()).await.unwrap();
+    assert_eq!(Visitor::free(provider).get("/readyz").await.status, StatusCode::OK);
+}
+
 #[tokio::test]
 async fn an_add_keeps_to_every_limit_that_a_program_can_reach() {
     let provider = provider("api-limits").await;

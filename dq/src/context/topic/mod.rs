@@ -53,6 +53,7 @@ mod runs;
 mod slab;
 mod stage;
 pub(super) mod stats;
+mod unread;
 mod window;
 
 use std::sync::Arc;

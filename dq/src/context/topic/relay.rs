@@ -14,6 +14,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use tokio::sync::{Notify, watch};
 
+use super::unread::Unread;
 use super::{Parts, StopOrder};
 use crate::context::timer::Timer;
 use crate::environment::Environment;
@@ -55,6 +56,7 @@ pub(crate) struct Relay {
     targets: BTreeMap<TopicName, Target>,
     /// The last entry that each target has answered since the store was asked.
     arrived: BTreeMap<TopicName, u64>,
+    unread: Unread,
     /// How many rounds in a row the store did not answer.
     failures: u32,
 }
@@ -73,7 +75,8 @@ struct Target {
 
 impl Relay {
     pub(crate) fn new(parts: Arc<Parts>) -> Self {
-        Self { parts, targets: BTreeMap::new(), arrived: BTreeMap::new(), failures: 0 }
+        let (targets, arrived, unread) = (BTreeMap::new(), BTreeMap::new(), Unread::default());
+        Self { parts, targets, arrived, unread, failures: 0 }
     }
 
     /// Runs until the node stops and its topics are over.
@@ -126,13 +129,14 @@ impl Relay {
             node: self.parts.id.clone(),
             lease: LEASE,
             arrived: self.arrived.iter().map(|(target, position)| (target.clone(), *position)).collect(),
+            unread: self.unread.names(),
             without,
             limit: ROUND,
             bytes: ROUND_BYTES,
         };
         let asked = self.parts.store.relay(&self.parts.key, &request);
         let answer = in_call_timeout(self.environment(), self.parts.node.call_timeout, "relay", asked).await;
-        let Relayed { busy, entries, waiting } = match answer {
+        let Relayed { busy, entries, waiting, skipped } = match answer {
             Ok(relayed) => relayed,
             Err(error) => {
                 tracing::debug!(topic = %self.parts.key.topic, %error, "cannot relay follow-ups; dq tries again");
@@ -147,10 +151,14 @@ impl Relay {
         }
         self.arrived.clear();
         self.parts.stats.follow_ups.set(waiting);
+        if let Some(begins) = skipped {
+            self.unread.skipped(&self.parts, &begins);
+        }
         if entries.is_empty() {
             let rests = self.targets.values().filter_map(|target| target.rests);
             return ControlFlow::Break(rests.filter(|until| now < *until).min());
         }
+        let entries = self.unread.pass_over(&self.parts, entries);
         self.send(entries).await;
         ControlFlow::Continue(())
     }

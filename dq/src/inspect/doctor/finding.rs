@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::job::{JobId, TopicName};
 use crate::schedule::BadSchedule;
-use crate::store::{FindingCode, GiveUp, Mismatch, Repair, Severity};
+use crate::store::{FindingCode, GiveUp, Mismatch, Repair, Severity, UnreadableRow};
 
 /// Something that the doctor found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -66,6 +66,21 @@ impl Finding {
         Self { id: Some(id), remedy, ..Self::new(code, Some(topic), text) }
     }
 
+    /// A row that cannot be read. A follow-up among them is lost, unless a version that can read it brings it to its topic.
+    pub(super) fn of_row(row: UnreadableRow) -> Self {
+        let UnreadableRow { topic, key, name, value, follow_up } = &row;
+        let bytes = name.len() + value.len();
+        let text = match follow_up {
+            Some((target, position)) => format!(
+                "a follow-up for topic {target} at position {position} cannot be read, so it does not arrive: {bytes} bytes in `{key}`; later ones pass it"
+            ),
+            None => format!("`{key}` has a row of {bytes} bytes that cannot be read, and that dq passes over"),
+        };
+        let id = Some(format!("{key}/{}", shown(name)));
+        let (topic, code) = (Some(topic.clone()), FindingCode::UnreadableRow);
+        Self { id, remedy: Some(Remedy::Step(Repair::SetAside(row))), ..Self::new(code, topic, text) }
+    }
+
     /// A DEAD job at which dq panicked.
     pub(super) fn of_defect(topic: TopicName, id: &JobId, error: &str) -> Self {
         let text = format!("dq gave the job up, because of a defect of its own: {error}");
@@ -88,6 +103,16 @@ impl Finding {
         };
         let id = Some(job.id.to_string());
         Self { id, remedy: Some(Remedy::Step(Repair::GiveUp(job))), ..Self::new(code, Some(topic), text) }
+    }
+}
+
+/// The beginning of a row, with its length where it is longer, so that no two rows of one length look alike for their end alone.
+fn shown(row: &[u8]) -> String {
+    const SHOWN: usize = 100;
+    let begins = row[..row.len().min(SHOWN)].escape_ascii();
+    match row.len() > SHOWN {
+        true => format!("{begins}.. ({:08x})", crc32fast::hash(row)),
+        false => begins.to_string(),
     }
 }
 

@@ -21,7 +21,7 @@ use finding::Remedy;
 use super::inspector::Inspector;
 use crate::job::{JobId, NodeId, State, TopicName};
 use crate::provider::{CallError, Provider, TopicProvider};
-use crate::store::{Cursor, Mismatch, Repair};
+use crate::store::{Cursor, GiveUp, Mismatch, Repair};
 use schemas::Undecoded;
 
 /// How many findings a doctor keeps at most. Repair these, and examine again.
@@ -96,6 +96,26 @@ enum Part {
         states: &'static [State],
         after: Option<Cursor>,
     },
+}
+
+impl Part {
+    /// What it is, and what follows where it cannot be examined.
+    fn and_next(self) -> (&'static str, Option<Self>) {
+        match self {
+            Self::Whole => ("the topic as a whole", Some(Self::Outbox)),
+            Self::Outbox => ("the outbox", Some(Self::Keys { after: None })),
+            Self::Sets(mut sets) => {
+                sets.pop_front();
+                let following = if sets.is_empty() { Self::Keys { after: None } } else { Self::Sets(sets) };
+                ("a job set", Some(following))
+            }
+            Self::Keys { .. } => ("a part of the keys", Some(Self::Records { states: &GiveUp::FROM, after: None })),
+            Self::Records { states, .. } => {
+                let others = states.split_first().map(|(_, others)| Self::Records { states: others, after: None });
+                ("records of jobs", others)
+            }
+        }
+    }
 }
 
 /// What became of a repair.
@@ -201,7 +221,7 @@ impl Doctor {
         let finding = finding.clone();
         let done = match self.remedied(&finding).await {
             // Another repair, or a person, has to come first.
-            Err(error) if error.of_store().is_some_and(crate::StoreError::is_of_topic) => false,
+            Err(error) if error.of_store().is_some_and(crate::StoreError::may_be_of_topic) => false,
             done => done?,
         };
         self.repaired = n + 1;

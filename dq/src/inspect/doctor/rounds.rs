@@ -21,11 +21,16 @@ impl Doctor {
             }
             Stage::Keys { after } => self.examine_keys(after).await?,
             Stage::Names => self.next_topic().await?,
-            Stage::Topic { topic, part } => match self.examine_topic(&topic, part).await {
-                Ok(Some(part)) => self.stage = Stage::Topic { topic, part },
-                Ok(None) => self.topic_is_over(),
-                Err(error) => self.of_topic(topic.name(), error)?,
-            },
+            Stage::Topic { topic, part } => {
+                let following = match self.examine_topic(&topic, part.clone()).await {
+                    Ok(following) => following,
+                    Err(error) => self.of_topic(topic.name(), part, error)?,
+                };
+                match following {
+                    Some(part) => self.stage = Stage::Topic { topic, part },
+                    None => self.topic_is_over(),
+                }
+            }
             Stage::Over => {}
         }
         Ok(())
@@ -116,6 +121,7 @@ impl Doctor {
                 let examined = topic.examine(Examine { after, nodes }).await?;
                 self.progress.looked_at += examined.looked_at;
                 examined.mismatches.into_iter().for_each(|mismatch| self.found_mismatch(mismatch));
+                examined.unreadable.into_iter().for_each(|row| self.found(Finding::of_row(row)));
                 Ok(Some(match examined.next {
                     None => Part::Records { states: &GiveUp::FROM, after: None },
                     after => Part::Keys { after },
@@ -142,8 +148,9 @@ impl Doctor {
         }
     }
 
-    /// What keeps one topic from being examined is a finding, and the others continue.
-    fn of_topic(&mut self, topic: &TopicName, error: CallError) -> Result<(), CallError> {
+    /// What keeps a topic, or a part of it, from being examined is a finding, and what follows is examined. Returns that part, if it is of this
+    /// topic.
+    fn of_topic(&mut self, topic: &TopicName, part: Part, error: CallError) -> Result<Option<Part>, CallError> {
         match error.of_store() {
             Some(StoreError::WrongType { key, expected }) => {
                 let mismatch = Mismatch {
@@ -158,10 +165,16 @@ impl Doctor {
                 let text = source.to_string();
                 self.found(Finding::new(FindingCode::OtherVersion, Some(topic.clone()), text));
             }
+            Some(source) if source.may_be_of_topic() => {
+                let (what, following) = part.and_next();
+                let text = format!("{what} could not be examined: {source}");
+                let finding = Finding::new(FindingCode::NotExamined, Some(topic.clone()), text);
+                self.found(Finding { id: Some(what.to_owned()), ..finding });
+                return Ok(following);
+            }
             _ => return Err(error),
         }
-        self.topic_is_over();
-        Ok(())
+        Ok(None)
     }
 
     /// What the store refuses to show is a finding; an outage is an error.

@@ -142,11 +142,13 @@ impl State {
         }
         let count = jobs.len();
         let batch = FollowUpBatch::Add(jobs).packed();
-        let full = self.size.jobs + count > bounds.jobs || self.size.bytes + batch.as_bytes().len() > bounds.bytes;
+        let (jobs, bytes) =
+            (self.size.jobs.saturating_add(count), self.size.bytes.saturating_add(batch.as_bytes().len()));
+        let full = jobs > bounds.jobs || bytes > bounds.bytes;
         if full {
             return Err(StoreError::Other { operation: "add", source: is_full(self.size).into() });
         }
-        let position = now.max(self.last + 1);
+        let position = now.max(self.last.saturating_add(1));
         let written = Written { position, batch, jobs: count };
         self.note(topic, position, written.size());
         Ok(written)
@@ -155,8 +157,8 @@ impl State {
     /// There is an entry.
     pub(super) fn note(&mut self, topic: &TopicKey, position: u64, size: Size) {
         self.last = self.last.max(position);
-        self.size.jobs += size.jobs;
-        self.size.bytes += size.bytes;
+        self.size.jobs = self.size.jobs.saturating_add(size.jobs);
+        self.size.bytes = self.size.bytes.saturating_add(size.bytes);
         self.waiting.entry(topic.clone()).or_default().insert(position, size);
     }
 
@@ -165,8 +167,8 @@ impl State {
         let Some(of_topic) = self.waiting.get_mut(topic) else { return };
         for position in gone {
             if let Some(size) = of_topic.remove(position) {
-                self.size.jobs -= size.jobs;
-                self.size.bytes -= size.bytes;
+                self.size.jobs = self.size.jobs.saturating_sub(size.jobs);
+                self.size.bytes = self.size.bytes.saturating_sub(size.bytes);
             }
         }
         if of_topic.is_empty() {
@@ -180,7 +182,7 @@ impl State {
     }
 
     pub(super) const fn sent(&mut self, jobs: usize) {
-        self.sent += jobs as u64;
+        self.sent = self.sent.saturating_add(jobs as u64);
     }
 
     /// A job is refused for good.

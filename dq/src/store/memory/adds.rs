@@ -156,7 +156,7 @@ impl Topic {
         if record.group().is_none() {
             return record;
         }
-        self.group_order = now.micros().max(self.group_order + 1);
+        self.group_order = now.micros().max(self.group_order.saturating_add(1));
         let metadata = Metadata { group_order: self.group_order, ..record.metadata().unwrap_or_default() };
         record.with_metadata(&metadata)
     }

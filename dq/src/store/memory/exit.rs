@@ -160,7 +160,7 @@ impl Topic {
         let schedule = self.add_jobs_of(now, tick);
         self.jobs.remove(id);
         if let Some(next) = tick.next {
-            let due = next.max(Timestamp::from_millis(due.as_millis() + 1));
+            let due = next.max(Timestamp::from_millis(due.as_millis().saturating_add(1)));
             self.signal_earlier_head(now, due);
             self.jobs.insert(id.clone(), Slot::new(schedule.clone(), 0, Place::Timed(TimedPlace::Delayed, due)));
             self.record.note(id, || JobMove::Rejoined { due, node: node.to_string() });

@@ -5,12 +5,13 @@ use std::ops::Bound;
 use super::now::Now;
 use super::places::{Holder, Place, Slot, TimedPlace, fitting};
 use super::topic::Topic;
-use crate::job::{JobId, NodeId, Record, State};
+use crate::job::{JobId, NodeId, Record, State, TopicKey, TopicName};
 use crate::store::history::read;
 use crate::store::step::USUAL_BYTES;
 use crate::store::{
-    CopyPlace, Cursor, DueCount, ExportPart, ExportRequest, Exported, HeldJob, HolderSeen, JobCopy, JobHistory,
-    JobPlace, NodesPage, NodesRequest, Page, PageRequest, StoreError, Stored, TopicCounts, TopicOverview,
+    CopyPlace, Cursor, DueCount, Examined, ExportPart, ExportRequest, Exported, HeldJob, HolderSeen, JobCopy,
+    JobHistory, JobPlace, MOST_EXAMINED, NodesPage, NodesRequest, OutboxEntry, Page, PageRequest, StoreError, Stored,
+    TopicCounts, TopicOverview, UnreadableRow,
 };
 use crate::time::Timestamp;
 
@@ -91,6 +92,29 @@ impl Topic {
     /// The RUNNING jobs behind this one, each with its node.
     fn runs(&self, after: Option<&Cursor>) -> Result<impl Iterator<Item = (&NodeId, &JobId)>, StoreError> {
         Ok(self.jobs.rows_after(after.map(row).transpose()?))
+    }
+
+    /// A page of what the doctor looks at: follow-ups that this version of dq cannot read.
+    pub(crate) fn examined(&self, topic: &TopicKey, after: Option<&str>) -> Examined {
+        let at = after.and_then(|after| after.split_once(' '));
+        let at = at.and_then(|(target, position)| Some((TopicName::stored(target).ok()?, position.parse().ok()?)));
+        let entries = self.outbox.behind(at.as_ref().map(|(target, position)| (target, *position)), MOST_EXAMINED);
+        let next = entries.last().filter(|_| entries.len() == MOST_EXAMINED);
+        let unreadable = |entry: &OutboxEntry| {
+            entry.batch().is_err().then(|| UnreadableRow {
+                topic: topic.topic.clone(),
+                key: "outbox".into(),
+                name: format!("{} {}", entry.target, entry.position).into(),
+                value: entry.batch.as_bytes().clone(),
+                follow_up: Some((entry.target.clone(), entry.position)),
+            })
+        };
+        Examined {
+            unreadable: entries.iter().filter_map(unreadable).collect(),
+            looked_at: entries.len(),
+            next: next.map(|entry| format!("{} {}", entry.target, entry.position)),
+            ..Examined::default()
+        }
     }
 
     /// The schedules behind this one, in the order of their ids.

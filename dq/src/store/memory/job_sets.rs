@@ -218,7 +218,7 @@ impl JobSets {
             }
         }
         let mut row = old.map_or_else(|| SetRow { since: now.floor(), ..SetRow::default() }, |set| set.row.clone());
-        row.counts.members += new.len() as u64;
+        row.counts.members = row.counts.members.saturating_add(new.len() as u64);
         if row.counts.members > MOST_MEMBERS {
             return Err(SetRefusal::TooManyMembers);
         }

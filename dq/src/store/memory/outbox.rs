@@ -50,7 +50,7 @@ impl Outbox {
     /// Writes the follow-ups of an outcome.
     pub(super) fn write(&mut self, now: Now, follow_ups: &FollowUps) {
         for (target, batch) in follow_ups.parts() {
-            let position = now.micros().max(self.last + 1);
+            let position = now.micros().max(self.last.saturating_add(1));
             let after = self.of_targets.get(target).map_or(0, |of| of.last);
             self.put(OutboxEntry { target: target.clone(), position, after, batch: batch.clone() });
             self.touched.add(|| (target.clone(), Change::New(position)));
@@ -72,10 +72,22 @@ impl Outbox {
         of.last = of.last.max(position);
     }
 
-    /// Removes what has arrived.
+    /// Removes what has arrived, but what no node could read.
+    fn remove_arrived(&mut self, target: &TopicName, position: u64, unread: &[(TopicName, u64)]) {
+        let unread = unread.iter().filter(|(of, at)| of == target && *at <= position);
+        let stay: Vec<_> = unread.filter_map(|(_, at)| Some((*at, self.entry(target, *at)?))).collect();
+        let stay: Vec<_> = stay.into_iter().map(|(at, (after, batch))| (at, after, batch.clone())).collect();
+        self.remove(target, position);
+        for (at, after, batch) in stay {
+            self.put(OutboxEntry { target: target.clone(), position: at, after, batch });
+            self.touched.add(|| (target.clone(), Change::New(at)));
+        }
+    }
+
+    /// Removes everything up to this position.
     pub(super) fn remove(&mut self, target: &TopicName, position: u64) {
         let Some(of) = self.of_targets.get_mut(target) else { return };
-        let left = of.entries.split_off(&(position + 1));
+        let left = position.checked_add(1).map(|next| of.entries.split_off(&next)).unwrap_or_default();
         let gone = mem::replace(&mut of.entries, left);
         if gone.is_empty() {
             return;
@@ -117,15 +129,18 @@ impl Outbox {
         self.entries().filter(is_behind).take(limit).collect()
     }
 
-    /// The next entries, but of those targets in `without`.
-    fn next(&self, without: &[TopicName], limit: usize, bytes: usize) -> Vec<OutboxEntry> {
+    /// The next entries that the node asks for.
+    fn next(&self, request: &Relay) -> Vec<OutboxEntry> {
         let mut size = 0;
-        let fit =
-            self.entries().filter(|entry| !without.contains(&entry.target)).enumerate().take_while(|(n, entry)| {
-                size += entry.batch.as_bytes().len();
-                *n == 0 || size <= bytes
-            });
-        fit.take(limit).map(|(_, entry)| entry).collect()
+        let is_unread = |entry: &OutboxEntry| {
+            request.unread.iter().any(|(target, at)| *target == entry.target && *at == entry.position)
+        };
+        let asked = self.entries().filter(|entry| !request.without.contains(&entry.target) && !is_unread(entry));
+        let fit = asked.enumerate().take_while(|(n, entry)| {
+            size += entry.batch.as_bytes().len();
+            *n == 0 || size <= request.bytes
+        });
+        fit.take(request.limit.max(1)).map(|(_, entry)| entry).collect()
     }
 
     pub(super) fn targets(&self) -> impl Iterator<Item = (&TopicName, &OfTarget)> {
@@ -142,13 +157,13 @@ impl Outbox {
         let other = self.relay.as_ref().filter(|(node, until)| *node != request.node && *until > now.floor());
         if let Some((_, until)) = other {
             let busy = Some(until.since(now.floor()));
-            return Relayed { busy, entries: Vec::new(), waiting: self.waiting() };
+            return Relayed { busy, waiting: self.waiting(), ..Relayed::default() };
         }
         for (target, position) in arrived {
-            self.remove(target, *position);
+            self.remove_arrived(target, *position, &request.unread);
         }
-        let entries = self.next(&request.without, request.limit.max(1), request.bytes);
+        let entries = self.next(request);
         self.relay = (!entries.is_empty()).then(|| (request.node.clone(), now.after(request.lease)));
-        Relayed { busy: None, entries, waiting: self.waiting() }
+        Relayed { entries, waiting: self.waiting(), ..Relayed::default() }
     }
 }

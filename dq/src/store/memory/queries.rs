@@ -31,6 +31,8 @@ impl MemoryStore {
                 return Ok(cell.ask(name, Waits::CHANGES, give_up));
             }
             Query::Repair { repair: Repair::Mismatch { .. }, .. } => Reply::Repair(false),
+            // There is no place for it but the outbox, from which a version that can read it brings it to its topic.
+            Query::Repair { repair: Repair::SetAside(_), .. } => Reply::Repair(false),
             Query::Prepare {} => Reply::Prepare(()),
             Query::Contact {} => Reply::Contact(Timestamp::floor_micros(self.topics.clock.micros())),
             // Only this version of dq has ever written here.
@@ -81,7 +83,9 @@ impl MemoryStore {
             }
             Query::Counts { topic } => self.look(name, topic, |of, now| Reply::Counts(of.counts(now)))?,
             // A job has one slot with one place, so nothing can disagree.
-            Query::Examine { .. } => Reply::Examine(Examined::default()),
+            Query::Examine { topic, request } => {
+                self.look(name, topic, |of, _| Reply::Examine(of.examined(topic, request.after.as_deref())))?
+            }
         };
         Ok(ready(Ok(reply)).boxed())
     }

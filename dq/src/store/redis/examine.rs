@@ -7,11 +7,14 @@ use std::collections::BTreeSet;
 
 use super::RedisStore;
 use super::all_nodes::with_all_nodes;
-use super::reply::Reply;
+use super::reply::{Reply, lossy};
 use super::scripts::{ScriptCall, Step, TopicScripts};
 use crate::job::{JobId, NodeId, SCHEDULE_PREFIX, TopicKey};
 use crate::store::step::USUAL_BYTES;
 use crate::store::{Examine, Examined, FindingCode, MOST_EXAMINED, Mismatch, StoreError};
+
+/// What a position among the rows begins with that the doctor reads one by one.
+const ROWS: &str = "rows";
 
 /// The number of the key with jobs, which the script reads first.
 const JOBS: usize = 1;
@@ -55,10 +58,10 @@ pub(super) struct KeyPage {
 impl KeyPage {
     pub(super) fn read(mut reply: Reply) -> Result<Self, StoreError> {
         let (next, part, looked_at) = (reply.text()?, reply.count()?, reply.count()?);
-        let found = reply.nested()?.each(|found| Ok(Some((text(&found.bytes()?), found.text()?))))?;
+        let found = reply.nested()?.each(|found| Ok(Some((found.text()?, found.text()?))))?;
         let (node, is_idle, far_lost) = (reply.text()?, reply.is_set()?, reply.text()?);
-        let fence = text(&reply.bytes_or_nothing()?);
-        let notes = reply.nested()?.each(|notes| Ok(Some((text(&notes.bytes_or_nothing()?), notes.count()?))))?;
+        let fence = lossy(&reply.bytes_or_nothing()?);
+        let notes = reply.nested()?.each(|notes| Ok(Some((lossy(&notes.bytes_or_nothing()?), notes.count()?))))?;
         Ok(Self { next, part, looked_at, found, node, is_idle, far_lost, fence, notes })
     }
 
@@ -132,14 +135,12 @@ fn wrong_with(id: &str, letters: &str) -> Vec<(FindingCode, String)> {
     wrong.into_iter().filter(|(is_wrong, ..)| *is_wrong).map(|(_, code, detail)| (code, detail)).collect()
 }
 
-/// Only another program writes bytes that are not UTF-8.
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
 impl RedisStore {
     pub(super) async fn examine_of(&self, topic: &TopicKey, request: Examine) -> Result<Examined, StoreError> {
         let (scripts, at) = (self.scripts_of(topic), request.after.unwrap_or_default());
+        if let Some(at) = at.strip_prefix(ROWS) {
+            return self.examine_rows(topic, at).await;
+        }
         let ask = |nodes: &BTreeSet<NodeId>| {
             self.shards.ask_list(examine_call(&scripts, nodes, &at, (MOST_EXAMINED, USUAL_BYTES)))
         };
@@ -149,7 +150,8 @@ impl RedisStore {
         let mut mismatches: Vec<_> = page.mismatches().into_iter().map(of_topic).collect();
         mismatches.extend(Mismatch::of_fence(&topic.topic, &page.fence));
         mismatches.sort();
-        let next = Some(page.next).filter(|next| !next.is_empty());
+        // What the script does not read follows.
+        let next = Some(if page.next.is_empty() { ROWS.to_owned() } else { page.next });
         Ok(Examined { mismatches, looked_at: page.looked_at, next, ..Examined::default() })
     }
 }

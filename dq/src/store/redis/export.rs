@@ -164,10 +164,10 @@ fn held_jobs(rows: Reply, nodes: &[NodeId]) -> Result<Vec<(NodeId, HeldJob)>, St
 }
 
 /// What a replacement is beside its record: whether it is conditional, its delivery, its due time.
-type Replacing = (bool, Deliver, Timestamp);
+pub(super) type Replacing = (bool, Deliver, Timestamp);
 
 /// Reads a pending command, which is `END FENCE : WHEN DELIVER DUE` without the blanks. Text that is none counts as none.
-fn command_in(text: &str) -> Option<(Option<End>, Option<Replacing>)> {
+pub(super) fn command_in(text: &str) -> Option<(Option<End>, Option<Replacing>)> {
     let (end, replacement) = text.split_once(':')?;
     let mut fence = end.chars();
     let how = fence.next()?;

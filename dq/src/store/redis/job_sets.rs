@@ -1,8 +1,11 @@
 //! Job sets (rule 18): how the scripts get what changes them, and how they tell of them.
 
+use bytes::Bytes;
+
 use super::keys::Key;
 use super::reply::{Reply, malformed};
 use super::scripts::{ScriptCall, Step, TopicScripts};
+use super::unreadable::unreadable;
 use super::{RedisStore, millis};
 use crate::job::{JobId, TopicKey, TopicName};
 use crate::store::{
@@ -75,16 +78,28 @@ pub(super) fn changed(reply: Reply, set: &JobId) -> Result<BatchAnswer<SetOutcom
     })
 }
 
+/// The numbers with which a script calculates exactly.
+const MOST_COUNTED: u64 = 1 << 53;
+
 /// A set, as `sets` keeps it.
-fn seen(set: JobId, row: &str) -> Option<SetSeen> {
+pub(super) fn seen(set: JobId, row: &str) -> Option<SetSeen> {
     let mut parts = row.split(',');
-    let state = SetState::of_letter(*parts.next()?.as_bytes().first()?)?;
-    let mut number = || parts.next()?.parse().ok();
+    let state = SetState::of_letter(*parts.next().filter(|state| state.len() == 1)?.as_bytes().first()?)?;
+    let mut number = || parts.next()?.parse().ok().filter(|number| *number <= MOST_COUNTED);
     let counts = SetCounts { members: number()?, acked: number()?, dead: number()?, left: number()? };
-    Some(SetSeen { set, state, counts, since: Timestamp::from_millis(number()?), waits_for: Vec::new() })
+    let since = Timestamp::from_millis(number()?);
+    number()?;
+    parts.next().is_none().then(|| SetSeen { set, state, counts, since, waits_for: Vec::new() })
+}
+
+/// A member, as the key of its set keeps it.
+pub(super) fn waits_for(member: &[u8]) -> Option<(TopicName, JobId)> {
+    let (topic, id) = std::str::from_utf8(member).ok()?.split_once('\0')?;
+    Some((TopicName::stored(topic).ok()?, JobId::new(id).ok()?))
 }
 
 impl RedisStore {
+    /// What another program wrote is no set, and the others follow. The one set that a request names is an error then.
     pub(super) async fn sets_of(&self, topic: &TopicKey, request: &SetsRequest) -> Result<Vec<SetSeen>, StoreError> {
         let (name, from, limit) = match request {
             SetsRequest::One(name, most) => (name.as_str(), 0, *most),
@@ -92,18 +107,23 @@ impl RedisStore {
         };
         let call = call(&self.scripts_of(topic), Step::JobSets, name);
         let mut reply = self.shards.ask_list(call.arg(name).arg(from).arg(limit)).await?;
-        let bad = || malformed("job_sets", "another program wrote into the sets");
         let mut sets = Vec::new();
         while reply.len() > 0 {
-            let set = JobId::new(reply.text()?).map_err(|_| bad())?;
-            let mut set = seen(set, &reply.text()?).ok_or_else(bad)?;
-            while !name.is_empty() && reply.len() > 0 {
-                let member = reply.text()?;
-                let (topic, id) = member.split_once('\0').ok_or_else(bad)?;
-                let (topic, id) = (TopicName::stored(topic).map_err(|_| bad())?, JobId::new(id).map_err(|_| bad())?);
-                set.waits_for.push((topic, id));
+            let (set, row) = (reply.bytes()?, reply.bytes()?);
+            let text = |bytes: &Bytes| std::str::from_utf8(bytes).ok().map(str::to_owned);
+            let read = text(&set).and_then(|set| JobId::new(set).ok()).zip(text(&row));
+            match read.and_then(|(set, row)| seen(set, &row)) {
+                Some(set) => sets.push(set),
+                None if name.is_empty() => self.skips(topic, Key::Sets, &set),
+                None => return Err(unreadable("job_sets", Key::Sets, &set)),
             }
-            sets.push(set);
+            while !name.is_empty() && reply.len() > 0 {
+                let member = reply.bytes()?;
+                match (waits_for(&member), sets.last_mut()) {
+                    (Some(member), Some(set)) => set.waits_for.push(member),
+                    _ => self.skips(topic, Key::Set, &member),
+                }
+            }
         }
         Ok(sets)
     }

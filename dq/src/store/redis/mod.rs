@@ -44,6 +44,7 @@ mod query_connection;
 mod record_notes;
 mod repair;
 mod reply;
+mod rows;
 mod scripts;
 mod sentinel;
 mod shards;
@@ -56,6 +57,7 @@ mod stream;
 mod tls;
 mod told;
 mod topic_state;
+mod unreadable;
 mod url;
 mod words;
 
@@ -77,6 +79,7 @@ use self::producer::RedisProducer;
 use self::scripts::{Scripts, TopicScripts};
 use self::shards::{Server, Shards};
 use self::source::Source;
+use self::unreadable::Skips;
 use self::url::Address;
 use super::{Due, Durability, Interest, Link, LinkOptions, Producer, Query, QueryReply, Signals, Store, StoreError};
 use crate::environment::{Runtime, Spawn, SpawnOn, StoreClock, Task};
@@ -108,6 +111,7 @@ pub struct RedisStore {
     /// Whether the settings of the server were checked.
     is_checked: AtomicBool,
     durability: Durability,
+    skips: Skips,
 }
 
 impl RedisStore {
@@ -205,6 +209,7 @@ impl RedisStore {
             keyspace,
             is_checked: AtomicBool::default(),
             durability,
+            skips: Skips::default(),
         })
     }
 

@@ -57,7 +57,8 @@ impl RedisStore {
             "0" => Some(format!("{}:0", place + 1)).filter(|_| place + 1 < servers.len()),
             cursor => Some(format!("{place}:{cursor}")),
         };
-        Ok(Examined { mismatches, producers: producers.into_iter().collect(), looked_at, next })
+        let producers = producers.into_iter().collect();
+        Ok(Examined { mismatches, producers, looked_at, next, ..Examined::default() })
     }
 
     /// What a key of a topic of this app is; `None` if it is none.

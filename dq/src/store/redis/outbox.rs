@@ -8,6 +8,7 @@ use redis::{Cmd, Pipeline, Value};
 use super::keys::Key;
 use super::reply::{Reply, malformed};
 use super::scripts::Step;
+use super::unreadable::{shown, unreadable};
 use super::{RedisStore, millis};
 use crate::job::{TopicKey, TopicName};
 use crate::store::{OutboxEntry, OutboxSeen, Packed, Relay, Relayed, StoreError, relay_of};
@@ -24,8 +25,13 @@ impl RedisStore {
             let mut call =
                 self.scripts_of(topic).call(Step::Relay).arg(request.node.as_str()).arg(millis(request.lease));
             call = call.arg(request.limit.max(1)).arg(request.bytes).arg(request.arrived.len());
+            call = call.arg(request.unread.len());
             for ((target, confirmed), position) in request.arrived.iter().zip(&positions) {
-                call = call.arg(target.as_str()).arg(position_of("relay", position)?.min(*confirmed));
+                // Where another program has written over what a target has, nothing of it is removed, and its entries come again.
+                call = call.arg(target.as_str()).arg(position_of("relay", position).unwrap_or(0).min(*confirmed));
+            }
+            for (target, position) in &request.unread {
+                call = call.arg(target.as_str()).arg(*position);
             }
             request.without.iter().for_each(|target| call.push(target.as_str()));
             Ok(call)
@@ -36,9 +42,10 @@ impl RedisStore {
         };
         let mut reply = Reply::list("relay", answer)?;
         let busy = u64::try_from(reply.int()?).ok().map(Duration::from_millis);
-        let mut relayed = Relayed { busy, entries: Vec::new(), waiting: reply.count()? };
-        relayed.entries = entries_in(reply)?;
-        Ok(relayed)
+        let (waiting, skipped) = (reply.count()?, reply.bytes()?);
+        let skipped = (!skipped.is_empty()).then(|| shown(&skipped));
+        let entries = reply.each(|reply| Ok(entry_of(&reply.bytes()?)))?;
+        Ok(Relayed { busy, entries, waiting, skipped })
     }
 
     pub(super) async fn follow_ups_of(
@@ -88,12 +95,15 @@ fn position_of(operation: &'static str, kept: &Value) -> Result<u64, StoreError>
 
 fn entries_in(reply: Reply) -> Result<Vec<OutboxEntry>, StoreError> {
     let operation = reply.operation;
-    let bad = || malformed(operation, "another program wrote into the outbox");
-    reply.each(|reply| entry_of(&reply.bytes()?).ok_or_else(bad).map(Some))
+    reply.each(|reply| {
+        let entry = reply.bytes()?;
+        entry_of(&entry).ok_or_else(|| unreadable(operation, Key::Outbox, &entry)).map(Some)
+    })
 }
 
-/// An entry, as the part `put_outbox` writes it.
-fn entry_of(bytes: &Bytes) -> Option<OutboxEntry> {
+/// An entry, as the part `post` writes it; `None` if target and position cannot be read. What follows them is then a batch that cannot
+/// be read.
+pub(super) fn entry_of(bytes: &Bytes) -> Option<OutboxEntry> {
     let mut at = 0;
     let mut text = || {
         let length = bytes[at..].iter().position(|byte| *byte == 0)?;
@@ -102,6 +112,9 @@ fn entry_of(bytes: &Bytes) -> Option<OutboxEntry> {
         text
     };
     let target = TopicName::stored(text()?).ok()?;
-    let (position, after) = (text()?.parse().ok()?, text()?.parse().ok()?);
-    Some(OutboxEntry { target, position, after, batch: Packed::from_bytes(bytes.slice(at..)) })
+    let position = text()?.parse().ok()?;
+    match text().and_then(|after| after.parse().ok()) {
+        Some(after) => Some(OutboxEntry { target, position, after, batch: Packed::from_bytes(bytes.slice(at..)) }),
+        None => Some(OutboxEntry { target, position, after: 0, batch: Packed::from_bytes(Bytes::new()) }),
+    }
 }

@@ -5,15 +5,17 @@ use std::collections::BTreeSet;
 use super::all_nodes::{recover_call, with_all_nodes};
 use super::directory::enter;
 use super::keys::Key;
-use super::scripts::Step;
+use super::rows::key_of;
+use super::scripts::{Step, body};
 use super::{RedisStore, metadata_bytes};
 use crate::job::limits::FENCE;
 use crate::job::{NodeId, TopicKey};
 use crate::store::step::USUAL_BYTES;
-use crate::store::{FindingCode, GiveUp, Mismatch, StoreError};
+use crate::store::{FindingCode, GiveUp, Mismatch, StoreError, UnreadableRow};
 use crate::time::LONGEST_UNIQUE;
 
 const SET_ASIDE: &str = include_str!("lua/set_aside.lua");
+const SET_ROW_ASIDE: &str = include_str!("lua/set_row_aside.lua");
 const CORRECT: &str = include_str!("lua/correct.lua");
 
 impl RedisStore {
@@ -55,6 +57,17 @@ impl RedisStore {
                 return Ok(if is_of_node { leases } else { jobs } > 0);
             }
         }
+        Ok(self.shards.command("repair", &cmd).await? == redis::Value::Int(1))
+    }
+
+    /// Moves a row into a hash whose name says when, beside the key that had it.
+    pub(super) async fn set_row_aside(&self, topic: &TopicKey, row: &UnreadableRow) -> Result<bool, StoreError> {
+        let Some((key, owner)) = key_of(&row.key) else { return Ok(false) };
+        let name = self.keyspace.of(topic).name(key, owner);
+        let at = self.shards.clock("repair").await?;
+        let mut cmd = redis::cmd("EVAL");
+        cmd.arg(body(SET_ROW_ASIDE)).arg(2).arg(&name).arg(self.keyspace.set_aside(&name, at));
+        cmd.arg(key.redis_type()).arg(&row.name[..]).arg(&row.value[..]);
         Ok(self.shards.command("repair", &cmd).await? == redis::Value::Int(1))
     }
 

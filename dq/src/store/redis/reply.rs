@@ -76,8 +76,18 @@ impl Reply {
         }
     }
 
+    /// A number. Another program may have written one with a fraction, or without bounds.
     pub(super) fn int(&mut self) -> Result<i64, StoreError> {
-        self.read("a number")
+        match self.next()? {
+            Value::BulkString(text) => {
+                let number = std::str::from_utf8(&text).ok();
+                let number =
+                    number.and_then(|text| text.parse().ok().or_else(|| Some(text.parse::<f64>().ok()? as i64)));
+                number.ok_or_else(|| malformed(self.operation, "expected a number, got a string"))
+            }
+            Value::Int(number) => Ok(number),
+            other => Err(malformed(self.operation, &format!("expected a number, got {}", kind(&other)))),
+        }
     }
 
     pub(super) fn count(&mut self) -> Result<usize, StoreError> {
@@ -106,8 +116,9 @@ impl Reply {
         self.read("a number")
     }
 
+    /// A string. Only another program writes bytes that are not UTF-8; what stands for them is then read as any other string.
     pub(super) fn text(&mut self) -> Result<String, StoreError> {
-        String::from_utf8(self.bytes()?.into()).map_err(|_| malformed(self.operation, "a string is not UTF-8"))
+        Ok(lossy(&self.bytes()?))
     }
 
     pub(super) fn record(&mut self) -> Result<Record, StoreError> {
@@ -205,6 +216,11 @@ impl Strings {
 
 fn unpacked(operation: &'static str, packed: &mut Packed) -> Result<Bytes, StoreError> {
     packed.next().ok_or_else(|| malformed(operation, "a packed list ends too early"))
+}
+
+/// What another program wrote, as a string.
+pub(super) fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }
 
 fn id_of(bytes: Bytes) -> Result<JobId, Bytes> {

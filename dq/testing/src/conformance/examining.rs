@@ -8,7 +8,7 @@ use bytes::Bytes;
 use dq::inspect::{Doctor, FindingCode};
 use dq::job::{Cause, Deliver, Record, State};
 use dq::store::step::Change;
-use dq::store::{Due, Examine, GiveUp, Mismatch, NewJob, Repair};
+use dq::store::{Due, Examine, GiveUp, Mismatch, NewJob, Repair, UnreadableRow};
 
 impl Topic {
     /// Everything that the store finds wrong with the topic.
@@ -27,6 +27,20 @@ impl Topic {
             let page = self.store.examine_keys(&self.key.app, Some(&self.key.topic), after.as_deref()).await;
             let page = page.expect("examine_keys is answered");
             found.extend(page.mismatches);
+            after = page.next;
+            if after.is_none() {
+                return found;
+            }
+        }
+    }
+
+    /// What the store cannot read of the topic.
+    pub(super) async fn unreadable(&self) -> Vec<UnreadableRow> {
+        let (mut found, mut after) = (Vec::new(), None);
+        loop {
+            let page = self.store.examine(&self.key, Examine { after, nodes: Vec::new() }).await;
+            let page = page.expect("examine is answered");
+            found.extend(page.unreadable);
             after = page.next;
             if after.is_none() {
                 return found;

@@ -44,7 +44,15 @@ impl Topic {
     async fn relay_after(&self, node: &str, arrived: &[(&Self, u64)], without: &[&Self]) -> Relayed {
         let arrived = arrived.iter().map(|(topic, position)| (topic.key.topic.clone(), *position)).collect();
         let without = without.iter().map(|topic| topic.key.topic.clone()).collect();
-        let request = Relay { node: self.node(node), lease: LEASE, arrived, without, limit: 100, bytes: USUAL_BYTES };
+        let request = Relay {
+            node: self.node(node),
+            lease: LEASE,
+            arrived,
+            unread: vec![],
+            without,
+            limit: 100,
+            bytes: USUAL_BYTES,
+        };
         self.store.relay(&self.key, &request).await.expect("relay is answered")
     }
 
@@ -207,6 +215,33 @@ pub async fn follow_up_that_has_not_arrived_stays_in_the_outbox(t: &Topic) {
     assert_eq!(entries.len(), 2);
     target.gets_new(t, &entries[0]).await;
     assert_eq!(t.outbox(&[&target]).await, entries[1..]);
+    target.close().await;
+}
+
+/// What a node cannot read it names: the store neither gives nor removes it, and the one after it follows the one before it (rule 18).
+pub async fn follow_up_that_cannot_be_read_stays_in_the_outbox(t: &Topic) {
+    let target = t.beside("conformance", "target").await;
+    for name in ["a", "b"] {
+        t.ends_with(name, adds(&target, vec![job(&format!("after-{name}"))])).await;
+    }
+    let entries = t.outbox(&[]).await;
+    let unread = vec![(target.key.topic.clone(), entries[0].position)];
+    let node = t.node("relay");
+    let ask = |arrived| Relay {
+        node: node.clone(),
+        lease: LEASE,
+        arrived,
+        unread: unread.clone(),
+        without: vec![],
+        limit: 100,
+        bytes: USUAL_BYTES,
+    };
+    assert_eq!(t.store.relay(&t.key, &ask(vec![])).await.expect("relay is answered").entries, entries[1..]);
+    target.gets_new(t, &OutboxEntry { after: entries[0].after, ..entries[1].clone() }).await;
+    let arrived = vec![(target.key.topic.clone(), entries[1].position)];
+    let relayed = t.store.relay(&t.key, &ask(arrived)).await.expect("relay is answered");
+    assert_eq!((relayed.entries, relayed.waiting), (Vec::new(), 1));
+    assert_eq!(t.outbox(&[]).await, entries[..1]);
     target.close().await;
 }
 

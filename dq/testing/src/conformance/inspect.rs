@@ -134,12 +134,13 @@ impl Topic {
         broadcasts
     }
 
-    /// Checks the topic at the end of a behaviour: the audit, the store's own audit (rule 2), and that exactly the nodes that
-    /// hold jobs have a lease (rule 8).
+    /// Checks the topic at the end of a behaviour: the audit, the store's own audit (rule 2), that the doctor can read every row (rule 1), and that
+    /// exactly the nodes that hold jobs have a lease (rule 8).
     pub async fn close(&self) {
         self.audit().await;
         let scanned = self.scan().await;
         assert_eq!(scanned.records, scanned.places, "records and places");
+        assert_eq!(self.unreadable().await, [], "a store reads all that it writes");
         let mut leased: Vec<_> = scanned.leases.into_iter().map(|(node, _)| node).collect();
         leased.sort();
         let holder = |job: Stored| match job.place {

@@ -85,7 +85,7 @@ if is_plain and chosen then
   if #chosen == 1 then
     is_plain = redis.call('HEXISTS', jobs, chosen[1]) == 0
   else
-    is_plain = largest and largest * #chosen <= MOST_READ
+    is_plain = (tonumber(largest or '') or math.huge) * #chosen <= MOST_READ
     local records = is_plain and redis.call('HMGET', jobs, unpack(chosen)) or {}
     for i = 1, #records do is_plain = is_plain and not records[i] end
   end

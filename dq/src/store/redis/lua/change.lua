@@ -176,7 +176,7 @@ write('HSET', metadata, metadata_fields)
 write('ZADD', delayed, members)
 write('HSET', broadcast_jobs, broadcast_fields)
 write('ZADD', broadcasts, broadcast_members)
-if longest > tonumber(largest or 0) then redis.call('HSET', meta, 'largest', longest) end
+if longest > (tonumber(largest or '') or 0) then redis.call('HSET', meta, 'largest', longest) end
 if not has_retains and string.find(ARGV[2], 'r', 1, true) then redis.call('HSET', meta, 'retains', 1) end
 local answer = 'g' .. table.concat(answers)
 -- include keep.lua

@@ -31,7 +31,7 @@ for i = 1, #ids do
   if records[i] and not (places[i] == 'f' and broadcast_records[i]) then
     found[i] = {places[i], times[i] or 0, records[i], texts[i] or '', crash_texts[i] or ''}
   elseif later[i] then
-    local due = struct.unpack('<I6', later[i])
+    local due = #later[i] >= 6 and struct.unpack('<I6', later[i]) or 0
     found[i] = {'d', due, string.sub(later[i], 7), '', ''}
   elseif broadcast_records[i] then
     found[i] = {'d', tonumber(broadcast_dues[i] or 0), broadcast_records[i], '', ''}

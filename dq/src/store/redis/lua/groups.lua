@@ -24,8 +24,14 @@ Cost     per group five ZRANGE, a ZLEXCOUNT and a ZSCORE; per seat four ZMSCORE 
 local at, limit, most, groups = ARGV[1], tonumber(ARGV[2]), ARGV[3], {}
 local function next_name()
   if ARGV[4] ~= '' then return at ~= ARGV[4] and redis.call('ZRANGE', grouped, '[' .. ARGV[4] .. '\0', '(' .. ARGV[4] .. '\1', 'BYLEX', 'LIMIT', '0', '1')[1] and ARGV[4] end
-  local entry = redis.call('ZRANGE', grouped, at == '' and '[\1' or '(' .. at .. '\1', '+', 'BYLEX', 'LIMIT', '0', '1')[1]
-  return entry and string.match(entry, '^(.-)%z')
+  local from = at == '' and '[\1' or '(' .. at .. '\1'
+  -- What another program wrote may have no name.
+  for _ = 1, 1000 do
+    local entry = redis.call('ZRANGE', grouped, from, '+', 'BYLEX', 'LIMIT', '0', '1')[1]
+    local name = entry and string.match(entry, '^(.-)%z')
+    if name or not entry then return name end
+    from = '(' .. entry
+  end
 end
 local function entries_of(name, kind, count)
   return redis.call('ZRANGE', grouped, '[' .. name .. '\0' .. kind, '(' .. name .. '\0' .. kind .. '\255', 'BYLEX', 'LIMIT', '0', count)

@@ -19,9 +19,9 @@ ARGV[8]  how many members it cancels at most
 ARGV[9]  of a what a member does that becomes DEAD; of c the last job; of e the topic of the members
 ARGV[10] and on: of a topic, id and packed job of each member; of e id and end of each member, a letter of `MemberEnd`
 
-Returns  {'done', answer}, {'kept', answer} or {'late'}. The answer is `j`, D (done), or C (closed), E (ended), M (too many members) or S (too many
-         sets), and the set as in KEYS[4]
-Holds    rule 18: no step touches the topic of a member
+Returns  {'done', answer}, {'kept', answer} or {'late'}. The answer is `j`, D (done), or C (closed), E (ended), M (too many members), S (too many
+         sets) or U (what KEYS[4] has cannot be read), and the set as in KEYS[4]
+Holds    rules 1, 18: no step touches the topic of a member
 Cost     O(members of the batch log members of the set), and UNLINK once when the set ends
 ]]
 -- include types.lua
@@ -35,9 +35,12 @@ local row = redis.call('HGET', sets, name)
 local has_ended = row and string.sub(row, 1, 1) == 'e'
 if has_ended and tonumber(redis.call('ZSCORE', set_order, name) or 0) <= tonumber(kept_until) then row, has_ended = nil, false end
 local state, members, acked, dead, left, since, cancels = string.match(row or 'o,0,0,0,0,' .. int(floor) .. ',0', '^(%a),(%d+),(%d+),(%d+),(%d+),(%d+),(%d)$')
-if not state then return redis.error_reply('DQTYPE 4') end
+-- What another program wrote is no set, and Lua calculates exactly up to 2^53 only.
+if state and math.max(members, acked, dead, left, since) > 9007199254740992 then state = nil end
 local new, refusal = {}, nil
-if verb ~= 'e' and not row and redis.call('ZCOUNT', set_order, 0, 0) >= tonumber(ARGV[6]) then
+if not state then
+  row, refusal = nil, 'U'
+elseif verb ~= 'e' and not row and redis.call('ZCOUNT', set_order, 0, 0) >= tonumber(ARGV[6]) then
   refusal = 'S'
 elseif verb == 'a' and state == 'e' then
   refusal = 'E'
@@ -106,10 +109,12 @@ if not refusal and not has_ended and (row or verb ~= 'e') then
   if tonumber(cancels) == 1 then
     local rest, scores = {}, {}
     for n, member in ipairs(redis.call('ZRANGE', set, 0, 0, 'BYSCORE', 'LIMIT', 0, ARGV[8])) do
-      local topic, id = string.match(member, '^([^%z]*)%z(.*)$')
-      rest[n], scores[2 * n - 1], scores[2 * n] = {topic = topic, job = text(id)}, 1, member
+      -- What another program wrote is no member.
+      local topic, id = string.match(member, '^([A-Za-z0-9._:-]+)%z(.+)$')
+      if topic then rest[#rest + 1] = {topic = topic, job = text(id)} end
+      scores[2 * n - 1], scores[2 * n] = 1, member
     end
-    if #rest > 0 then redis.call('ZADD', set, unpack(scores)) end
+    if #scores > 0 then redis.call('ZADD', set, unpack(scores)) end
     post_by_topic(rest, 'd')
   end
   acked, dead, left = counts.a, counts.x, counts.l

@@ -5,19 +5,23 @@ ARGV[1]  the target behind which it begins; '' for the first one
 ARGV[2]  the most targets
 
 Returns  {target, how many entries wait, the first of their positions, ...}
-Holds    rule 18
+Holds    rules 1, 18: what is no entry is passed over
 Cost     O(targets log n)
 ]]
-local answer, limit, from = {}, tonumber(ARGV[2]), ARGV[1] == '' and '-' or '[' .. ARGV[1] .. string.char(1)
-while #answer < 3 * limit do
+-- include entries.lua
+local answer, limit, from, left = {}, tonumber(ARGV[2]), ARGV[1] == '' and '-' or '[' .. ARGV[1] .. string.char(1), 2000
+while #answer < 3 * limit and left > 0 do
   local first = redis.call('ZRANGE', outbox, from, '+', 'BYLEX', 'LIMIT', 0, 1)[1]
   if not first then break end
-  local at = string.find(first, string.char(0), 1, true)
-  local target, position = string.sub(first, 1, at - 1), string.sub(first, at + 1, at + 16)
-  local behind = target .. string.char(1)
-  answer[#answer + 1] = target
-  answer[#answer + 1] = redis.call('ZLEXCOUNT', outbox, '[' .. first, '(' .. behind)
-  answer[#answer + 1] = tonumber(position)
-  from = '[' .. behind
+  local target, position = target_of(first)
+  if target then
+    local behind = target .. string.char(1)
+    answer[#answer + 1] = target
+    answer[#answer + 1] = redis.call('ZLEXCOUNT', outbox, '[' .. first, '(' .. behind)
+    answer[#answer + 1] = tonumber(position)
+    from = '[' .. behind
+  else
+    from, left = '(' .. first, left - 1
+  end
 end
 return answer

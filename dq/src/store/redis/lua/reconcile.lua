@@ -22,7 +22,7 @@ local node, last_seen, cursor, limit = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[
 -- include order.lua
 -- include scan_rows.lua
 local stored = redis.call('GET', sequence)
-if cursor ~= '' and stored ~= last_seen then return {0, tonumber(stored or 0), redis.call('HLEN', running)} end
+if cursor ~= '' and stored ~= last_seen then return {0, tonumber(stored or '') or 0, redis.call('HLEN', running)} end
 local page_ids, page_tokens, following = scan_rows(limit, cursor)
 local found, dropped = {}, {}
 redis.call('HDEL', running, '')
@@ -36,7 +36,7 @@ for i, id in ipairs(page_ids) do
 end
 local rows = redis.call('HLEN', running)
 if rows == 0 then redis.call('ZREM', leases, node) end
-local sequence_number = tonumber(stored or 0)
+local sequence_number = tonumber(stored or '') or 0
 if cursor == '' then
   sequence_number = math.max(sequence_number, last_seen) + 1
   redis.call('SET', sequence, int(sequence_number), 'EX', 86400)

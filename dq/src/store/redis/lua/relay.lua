@@ -7,43 +7,65 @@ ARGV[2]  for how long it relays, ms
 ARGV[3]  the most entries
 ARGV[4]  the most bytes; the first entry may have more
 ARGV[5]  n: the number of targets that have got entries
-ARGV[6]  and on: each of these n targets and the position up to which it has them, and then the targets whose entries are not asked for
+ARGV[6]  m: the number of entries that the node cannot read
+ARGV[7]  and on: each of these n targets and the position up to which it has them; each of these m entries, as its target and position, which are
+         neither given nor removed; and then the targets whose entries are not asked for
 
-Returns  {ms for which another node relays or -1, how many entries there are, entries ...}
-Holds    rule 18: the positions are the targets' own, read over this connection
+Returns  {ms for which another node relays or -1, how many entries there are, the beginning of the first member that is no entry or '', entries ...}
+Holds    rules 1, 18: the positions are the targets' own, read over this connection. What is no entry stays where it is, and holds up nothing
 Cost     one ZRANGE and one ZREM for each target that has got entries, two ZRANGE for each target with entries
 ]]
 -- include clock.lua
-local node, lease, limit, bytes, arrived = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+local node, lease, limit, bytes, arrived, unread = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
 local NUL = string.char(0)
 local relay, relay_until = unpack(redis.call('HMGET', meta, 'relay', 'relay-until'))
-if relay and relay ~= node and tonumber(relay_until) > floor then
-  return {tonumber(relay_until) - floor, redis.call('ZCARD', outbox)}
+relay_until = tonumber(relay_until or '') or 0
+if relay and relay ~= node and relay_until > floor then
+  return {relay_until - floor, redis.call('ZCARD', outbox), ''}
 end
-for i = 6, 4 + 2 * arrived, 2 do
+-- include entries.lua
+local is_unread, without = {}, {}
+for i = 7 + 2 * arrived, 5 + 2 * (arrived + unread), 2 do is_unread[ARGV[i] .. NUL .. string.format('%016d', tonumber(ARGV[i + 1]))] = true end
+for i = 7 + 2 * (arrived + unread), #ARGV do without[ARGV[i]] = true end
+for i = 7, 5 + 2 * arrived, 2 do
   local target, last = ARGV[i], string.format('%016d', tonumber(ARGV[i + 1]))
-  local behind = '(' .. target .. NUL .. last .. string.char(1)
-  local gone = redis.call('ZRANGE', outbox, '[' .. target .. NUL, behind, 'BYLEX', 'LIMIT', 0, 1000)
-  if #gone > 0 then redis.call('ZREM', outbox, unpack(gone)) end
+  local behind, gone = '(' .. target .. NUL .. last .. string.char(1), {}
+  for _, entry in ipairs(redis.call('ZRANGE', outbox, '[' .. target .. NUL, behind, 'BYLEX', 'LIMIT', 0, 1000 + unread)) do
+    local _, position = target_of(entry)
+    if position and not is_unread[target .. NUL .. position] then gone[#gone + 1] = entry end
+  end
+  for first = 1, #gone, 1000 do redis.call('ZREM', outbox, unpack(gone, first, math.min(first + 999, #gone))) end
 end
-local without, answer, size, from = {}, {-1, redis.call('ZCARD', outbox)}, 0, '-'
-for i = 6 + 2 * arrived, #ARGV do without[ARGV[i]] = true end
-while #answer - 2 < limit do
+local answer, size, from, left = {-1, redis.call('ZCARD', outbox), ''}, 0, '-', 2000
+while #answer - 3 < limit and left > 0 do
   local first = redis.call('ZRANGE', outbox, from, '+', 'BYLEX', 'LIMIT', 0, 1)[1]
   if not first then break end
-  local target = string.sub(first, 1, string.find(first, NUL, 1, true) - 1)
-  local behind = target .. string.char(1)
-  if not without[target] then
-    for _, entry in ipairs(redis.call('ZRANGE', outbox, '[' .. first, '(' .. behind, 'BYLEX', 'LIMIT', 0, limit - #answer + 2)) do
-      size = size + #entry
-      if size > bytes and #answer > 2 then break end
-      answer[#answer + 1] = entry
+  local target = target_of(first)
+  if not target then
+    if answer[3] == '' then answer[3] = string.sub(first, 1, 100) end
+    from, left = '(' .. first, left - 1
+  elseif without[target] then
+    from = '[' .. target .. string.char(1)
+  else
+    local to = '(' .. target .. string.char(1)
+    for _, entry in ipairs(redis.call('ZRANGE', outbox, '[' .. first, to, 'BYLEX', 'LIMIT', 0, limit - #answer + 3)) do
+      local _, position = target_of(entry)
+      if not position then
+        if answer[3] == '' then answer[3] = string.sub(entry, 1, 100) end
+        left = left - 1
+      elseif is_unread[target .. NUL .. position] then
+        left = left - 1
+      else
+        size = size + #entry
+        if size > bytes and #answer > 3 then break end
+        answer[#answer + 1] = entry
+      end
+      from = '(' .. entry
     end
     if size > bytes then break end
   end
-  from = '[' .. behind
 end
-if #answer > 2 then
+if #answer > 3 then
   redis.call('HSET', meta, 'relay', node, 'relay-until', int(floor + lease))
 elseif relay then
   redis.call('HDEL', meta, 'relay', 'relay-until')

@@ -19,7 +19,7 @@ local node, last_seen = ARGV[1], ARGV[2]
 -- include clock.lua
 -- include signal.lua
 -- include roles.lua
-local sequence_number = math.max(tonumber(redis.call('GET', sequence) or 0), last_seen) + 1
+local sequence_number = math.max(tonumber(redis.call('GET', sequence) or '') or 0, last_seen) + 1
 redis.call('HDEL', running, '')
 local rows = redis.call('HLEN', running)
 redis.call('ZREM', leases, node)

@@ -40,8 +40,9 @@ if paused or draining then
 end
 -- include cut.lua
 -- The next transfer brings near what `meta` says, so another program that changed it must not keep jobs away.
-if bound and not (far_at and tonumber(far_at) <= tonumber(string.sub(bound, 1, 15))) then
-  redis.call('HSET', meta, 'far', int(tonumber(string.sub(bound, 1, 15))))
+local base = bound and (tonumber(string.match(bound, '^' .. string.rep('%d', 15))) or 0)
+if bound and not ((tonumber(far_at or '') or math.huge) <= base) then
+  redis.call('HSET', meta, 'far', int(base))
 end
 -- How many jobs have lost their leaf is not known, so they count as one.
 if later > 0 and (far_lost or not bound) then places = places - 1 end

@@ -97,4 +97,4 @@ elseif stored == last_seen then
   -- include clock.lua
   call('ZADD', leases, format('%d', floor + math.min(lease, LONGEST_LEASE)), node)
 end
-return {tonumber(stored or 0), held, stale, {}, {}}
+return {tonumber(stored or '') or 0, held, stale, {}, {}}

@@ -41,7 +41,7 @@ Cost     O(limit log n)
 local node, last_seen, limit, lease = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 local MOST_PARKED, most_dead, most, most_done = 1000, tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
 local stored = redis.call('GET', sequence)
-if stored ~= last_seen then return {0, tonumber(stored or 0), redis.call('HLEN', running)} end
+if stored ~= last_seen then return {0, tonumber(stored or '') or 0, redis.call('HLEN', running)} end
 -- include version.lua
 -- include clock.lua
 -- include bulk.lua

@@ -47,7 +47,7 @@ Cost     O(limit log delayed), and up to 268 jobs that come near. A transfer tha
 local node, last_seen, limit, lease, fallback, most = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], tonumber(ARGV[6])
 local lookahead, ageing, STANDBY_DELAY, ROLE_SLACK, NEAR, MOST_LEFT = tonumber(ARGV[7]), tonumber(ARGV[8]), 250, 200, FAR / 2, 10000
 local stored = redis.call('GET', sequence)
-if stored ~= last_seen then return {0, tonumber(stored or 0), redis.call('HLEN', running)} end
+if stored ~= last_seen then return {0, tonumber(stored or '') or 0, redis.call('HLEN', running)} end
 local protocol, last_fence, largest, watcher, watcher_until, watcher_told, standby, standby_until, standby_told, far_at, paused,
   draining, usual, events, history_setting, concurrency, rate, waiting, group_concurrency, group_rate, group_waiting, group_burst, shut, opens, priorities, has_groups, tells_moves, by_code = unpack(redis.call('HMGET', meta, 'protocol', 'fence', 'largest', 'watcher',
     'watcher-until', 'watcher-told', 'standby', 'standby-until', 'standby-told', 'far', 'paused', 'draining', 'delay', 'events', 'history',

@@ -11,7 +11,8 @@ fn target() -> TopicName {
 
 fn relay(topic: &mut Topic, now: Now, arrived: &[(TopicName, u64)]) -> Vec<OutboxEntry> {
     let (node, lease) = (node("n"), LEASE);
-    let request = Relay { node, lease, arrived: Vec::new(), without: Vec::new(), limit: 10, bytes: USUAL_BYTES };
+    let request =
+        Relay { node, lease, arrived: Vec::new(), unread: vec![], without: vec![], limit: 10, bytes: USUAL_BYTES };
     topic.outbox.relay(now, &request, arrived).entries
 }
 

@@ -31,7 +31,8 @@ fn relay(bench: &mut Bench, all: &mut Vec<Vec<u8>>) {
     let own = relay_of(&name());
     loop {
         let (node, lease, arrived) = (node("n"), LEASE, vec![(name(), bench.topic.calls.highest(&own))]);
-        let request = Relay { node, lease, arrived: Vec::new(), without: vec![], limit: 10, bytes: USUAL_BYTES };
+        let request =
+            Relay { node, lease, arrived: Vec::new(), unread: vec![], without: vec![], limit: 10, bytes: USUAL_BYTES };
         let entries: Vec<OutboxEntry> = bench.topic.outbox.relay(bench.now, &request, &arrived).entries;
         all.push(changes(&mut bench.topic));
         if entries.is_empty() {

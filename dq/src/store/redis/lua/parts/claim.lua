@@ -35,7 +35,7 @@ end
 local n, rows, rare, overridden = #ids, call('HLEN', running), call('EXISTS', crashes, metadata), 0
 if rare > 0 then overridden = call('HLEN', metadata) end
 -- Metadata have at most 16 KiB of texts, and a state of 64 KiB.
-if n > 1 and (not largest or n * largest + math.min(n, overridden) * 81920 > most) then
+if n > 1 and n * (tonumber(largest or '') or math.huge) + math.min(n, overridden) * 81920 > most then
   -- rare fit.lua
 end
 local records, tokens, overrides, crash_counts, dropped = {}, {}, false, false, false

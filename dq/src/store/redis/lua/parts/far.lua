@@ -27,8 +27,9 @@ local function put_ids(bound, leaf, ids, from, to)
   local head = '\220\0' .. string.char(size_of(leaf) + to - from + 1)
   redis.call('HSET', far_leaves, bound, head .. string.sub(leaf, 4) .. cmsgpack.pack(unpack(ids, from, to)))
 end
-local function base_of(bound) return tonumber(string.sub(bound, 1, 15)) end
-local function due_in(value) return (struct.unpack('<I6', value)) end
+-- What another program wrote is due, so that it leaves the tree.
+local function base_of(bound) return tonumber(string.match(bound, '^' .. string.rep('%d', 15))) or 0 end
+local function due_in(value) return #value >= 6 and struct.unpack('<I6', value) or 0 end
 local function record_in(value) return string.sub(value, 7) end
 local function leave_leaf(bound, gone)
   local ids, left = ids_in(leaf_at(bound)), {}

@@ -11,13 +11,13 @@ for shift = 0, 2 * PRIORITY, PRIORITY do
   if first then head = math.min(head or math.huge, tonumber(first) - shift) end
 end
 if has_groups then
-  local last = redis.call('ZRANGE', grouped, '(\1', '[\0', 'BYLEX', 'REV', 'LIMIT', '0', '1')[1]
+  local last = redis.call('ZRANGE', grouped, '(\0' .. '8', '[\0' .. '0', 'BYLEX', 'REV', 'LIMIT', '0', '1')[1]
   if last and string.byte(last, 2) == 55 then
     head = math.min(head or floor, floor)
   elseif last then
     for digit = 0, 2 do
       local turn = redis.call('ZRANGE', grouped, '[\0' .. digit, '(\0' .. digit + 1, 'BYLEX', 'LIMIT', '0', '1')[1]
-      if turn then head = math.min(head or floor, floor, math.floor(string.sub(turn, 3, 18) / 1000)) end
+      if turn then head = math.min(head or floor, floor, math.floor((tonumber(string.sub(turn, 3, 18)) or micros) / 1000)) end
     end
   end
 end

@@ -13,5 +13,5 @@ local function update_lease()
   elseif stored == last_seen then
     redis.call('ZADD', leases, floor + math.min(lease, LONGEST_LEASE), node)
   end
-  return tonumber(stored or 0), rows
+  return tonumber(stored or '') or 0, rows
 end

@@ -315,8 +315,8 @@ local function write_plan()
   write_list('ZREM', done, 'removed_done')
   if plan.has_retention then redis.call('HSET', meta, 'retains', 1) end
   if plan.has_priority then redis.call('HSET', meta, 'priorities', 1) end
-  if plan.has_group then redis.call('HSET', meta, 'priorities', 1, 'groups', int(has_groups)) end
-  if plan.longest > 0 and plan.longest > tonumber(redis.call('HGET', meta, 'largest') or 0) then
+  if plan.has_group then redis.call('HSET', meta, 'priorities', 1, 'groups', int(tonumber(has_groups) or micros)) end
+  if plan.longest > 0 and plan.longest > (tonumber(redis.call('HGET', meta, 'largest') or '') or 0) then
     redis.call('HSET', meta, 'largest', plan.longest)
   end
   write_list('HSET', jobs, 'records')

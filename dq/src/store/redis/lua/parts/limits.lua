@@ -20,7 +20,7 @@ else
   limited = nil
 end
 -- include pace.lua
-pace = pace_of(rate and string.match(rate, '^%d+:([%d/]+):') or ARGV[#ARGV], tonumber(opens or nil), last_fence or 0)
+pace = pace_of(rate and string.match(rate, '^%d+:([%d/]+):') or ARGV[#ARGV], tonumber(opens or nil), tonumber(last_fence or '') or 0)
 if pace then limit, pace.weights = math.min(limit, pace.room), {} end
 limit = math.max(limit, 0)
 if limit == 0 then latest = -1 end

@@ -27,7 +27,7 @@ do
     redis.call('HDEL', far_leaves, bound)
     write('HDEL', far_jobs, ids)
     put_near(ids, values)
-    if #ids == 0 then redis.call('HSET', meta, 'far-lost', int((redis.call('HGET', meta, 'far-lost') or 0) + 1)) end
+    if #ids == 0 then redis.call('HSET', meta, 'far-lost', int((tonumber(redis.call('HGET', meta, 'far-lost') or '') or 0) + 1)) end
     moved = moved + 1
   end
   if not far_at then

@@ -7,7 +7,7 @@ Gives    come: the time at which the watcher must come, or nil
 Cost     nothing for most batches; otherwise one HSET
 ]]
 local come
-local knows_far = earliest_far == math.huge or far_at and tonumber(far_at) <= earliest_far
+local knows_far = earliest_far == math.huge or (tonumber(far_at or '') or math.huge) <= earliest_far
 if not knows_far then redis.call('HSET', meta, 'far', int(earliest_far)) end
 if earliest < (tonumber(head) or math.huge) then
   come = earliest

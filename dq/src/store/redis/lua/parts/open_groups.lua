@@ -9,11 +9,21 @@ Cost     two ZRANGE and a ZSCORE for each group
 -- include metadata.lua
 -- include groups.lua
 local before, at = seating.head() or math.huge, redis.call('HGET', meta, 'groups-at') or ''
+local from = at == '' and '[\1' or '(' .. at .. '\1'
 for _ = 1, 200 do
-  local entry = redis.call('ZRANGE', grouped, at == '' and '[\1' or '(' .. at .. '\1', '+', 'BYLEX', 'LIMIT', '0', '1')[1]
-  at = entry and string.match(entry, '^(.-)%z') or ''
-  if at == '' then break end
-  seating.let_next(at, micros)
+  local entry = redis.call('ZRANGE', grouped, from, '+', 'BYLEX', 'LIMIT', '0', '1')[1]
+  if not entry then
+    at = ''
+    break
+  end
+  -- What another program wrote may have no name.
+  local name = string.match(entry, '^(.-)%z')
+  if name then
+    at, from = name, '(' .. name .. '\1'
+    seating.let_next(name, micros)
+  else
+    from = '(' .. entry
+  end
 end
 redis.call('HSET', meta, 'groups-at', at)
 if redis.call('EXISTS', grouped) == 0 then

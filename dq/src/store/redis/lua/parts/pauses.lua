@@ -12,12 +12,12 @@ for _, entry in ipairs(call('ZRANGE', grouped, '[\0' .. '3', '(\0' .. '3' .. for
   local name = string.sub(entry, 19)
   call('ZREM', grouped, entry)
   seating.set_pause(name, seating.pause_of(name) or '', '')
-  seating.open(name, tonumber(string.sub(entry, 3, 18)) * 1000)
+  seating.open(name, (tonumber(string.sub(entry, 3, 18)) or floor) * 1000)
 end
 for _, entry in ipairs(call('ZRANGE', grouped, '[\0' .. '4', '(\0' .. '4' .. format('%016d', micros + 1), 'BYLEX', 'LIMIT', '0', '100')) do
   local time, name = string.sub(entry, 3, 18), string.sub(entry, 19)
   call('ZREM', grouped, entry)
-  call('ZADD', grouped, '0', '\0' .. '5' .. time .. name)
+  if tonumber(time) then call('ZADD', grouped, '0', '\0' .. '5' .. time .. name) end
   seating.open(name, tonumber(time))
 end
 if not group_rate and ARGV[10] == '' then
@@ -29,4 +29,5 @@ end
 local first = call('ZRANGE', grouped, '[\0' .. '3', '(\0' .. '4', 'BYLEX', 'LIMIT', '0', '1')[1]
 local ends_at = first and string.sub(first, 3, 18)
 local opening = call('ZRANGE', grouped, '[\0' .. '4', '(\0' .. '5', 'BYLEX', 'LIMIT', '0', '1')[1]
-pauses = {next = math.min(ends_at and tonumber(ends_at) or math.huge, opening and math.ceil(string.sub(opening, 3, 18) / 1000) or math.huge)}
+local opens = opening and tonumber(string.sub(opening, 3, 18)) or math.huge
+pauses = {next = math.min(ends_at and tonumber(ends_at) or math.huge, math.ceil(opens / 1000))}

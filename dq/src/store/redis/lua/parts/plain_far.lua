@@ -29,7 +29,7 @@ for i = 6, 4 + 2 * groups, 2 do
   job = behind
 end
 local head
-if n > 0 or not far_at or earliest_far < tonumber(far_at) then
+if n > 0 or not far_at or earliest_far < (tonumber(far_at) or math.huge) then
   head = redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')[2]
   if priorities then
     -- include head.lua

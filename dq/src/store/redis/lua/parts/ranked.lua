@@ -11,7 +11,7 @@ Cost     three ZRANGE of `limit` entries each at most; one more if there are gro
 ]]
 ids, scores, members, is_short = {}, {}, {}, false
 if latest >= 0 then
-  local parts, most_ids, last = {}, tonumber(limit), has_groups and call('ZRANGE', grouped, '(\1', '[\0', 'BYLEX', 'REV', 'LIMIT', '0', '1')[1]
+  local parts, most_ids, last = {}, tonumber(limit), has_groups and call('ZRANGE', grouped, '(\0' .. '8', '[\0' .. '0', 'BYLEX', 'REV', 'LIMIT', '0', '1')[1]
   -- The entries of pauses and rates are behind those of turns.
   if last and string.byte(last, 2) > 50 then
     -- rare pauses.lua
@@ -30,10 +30,10 @@ if latest >= 0 then
       local places = #entries > 0 and call('ZMSCORE', place, unpack(waiting)) or {}
       for i, entry in ipairs(entries) do
         local at = tonumber(places[i] or nil)
-        if at and at >= 3 * PRIORITY then
+        if at and at >= 3 * PRIORITY and tonumber(string.sub(entry, 3, 18)) then
           found[#found + 1], found[#found + 2], turns[#turns + 1] = waiting[i], at % PRIORITY, string.sub(entry, 2, 18)
         else
-          -- Another program has moved the job.
+          -- Another program has moved the job, or made the entry.
           call('ZREM', grouped, entry)
         end
       end

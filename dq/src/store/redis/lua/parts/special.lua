@@ -64,7 +64,7 @@ do
   end
   -- Which of these ids have a record. Where records may be large, it asks id by id and reads none.
   local function recorded_of(ids)
-    local recorded, records = {}, largest and largest * #ids <= MOST_READ and read('HMGET', jobs, ids)
+    local recorded, records = {}, (tonumber(largest or '') or math.huge) * #ids <= MOST_READ and read('HMGET', jobs, ids)
     for i, id in ipairs(ids) do
       if records and records[i] or not records and redis.call('HEXISTS', jobs, id) == 1 then recorded[#recorded + 1] = id end
     end
@@ -281,7 +281,7 @@ if string.find(flags, 'm', 1, true) then
   end)()
 end
 local answer = all_added and 'a*' or 'a' .. table.concat(answers)
-if is_grouped then redis.call('HSET', meta, 'groups', int(has_groups), 'priorities', 1) end
+if is_grouped then redis.call('HSET', meta, 'groups', int(tonumber(has_groups) or micros), 'priorities', 1) end
 -- include note.lua
 -- include keep.lua
 if has_groups then earliest = seating.regroup() or math.huge end

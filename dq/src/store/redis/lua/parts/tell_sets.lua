@@ -11,6 +11,8 @@ end)
 for first = 1, #ids, 1000 do
   local of = redis.call('HMGET', members, unpack(ids, first, math.min(first + 999, #ids)))
   for n = 1, #of do
+    -- What another program wrote names no set.
+    if of[n] and not string.find(of[n], '^[A-Za-z0-9._:-]+%z[^%z]+%z[cwr]$') then of[n] = false end
     local letter, on_dead, how = letters[first + n - 1], of[n] and string.sub(of[n], -1), 'l'
     if letter == 'k' then
       how = 'a'
