@@ -317,7 +317,7 @@ fn completions_and_man_pages_name_every_verb() {
 }
 
 /// What opens a connection and a store, and asks for nothing of a topic.
-const OPENING: [&str; 8] = ["HELLO", "CLIENT", "INFO", "PING", "SCRIPT", "FUNCTION", "CONFIG", "SELECT"];
+const OPENING: [&str; 9] = ["HELLO", "CLIENT", "INFO", "PING", "TIME", "SCRIPT", "FUNCTION", "CONFIG", "SELECT"];
 
 #[test]
 fn every_verb_keeps_to_20_commands_of_the_store_a_page() {
