@@ -5,6 +5,7 @@ mod batches;
 mod blocking;
 mod broadcasts;
 mod changing;
+mod clocks;
 mod concurrency;
 mod crashes;
 mod defects;

@@ -357,6 +357,7 @@ async fn an_error_after_the_end_of_a_pause_does_not_say_that_nothing_was_done() 
     let jobs = dq.provider();
     jobs.add_schedule("s", Report { number: 1 }).every("10m").await.unwrap();
     jobs.pause_schedule::<Report>("s", "why").await.unwrap();
+    dq.advance(15 * MINUTE).await; // it is due in an hour from its tick
     let changes = AtomicU32::new(0);
     faults.fail_when(move |step| (step == "change" && changes.fetch_add(1, Relaxed) > 0).then_some(Fault::WrongType));
     let error = jobs.resume_schedule::<Report>("s").await.unwrap_err();

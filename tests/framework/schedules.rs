@@ -131,6 +131,35 @@ async fn missed_ticks_follow_the_policy_of_their_schedule() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn missed_ticks_that_must_not_overlap_run_one_after_the_other() {
+    let most = Arc::new(Mutex::new((0_usize, 0_usize, Vec::new())));
+    let runs = most.clone();
+    let script = Script::new(move |job, channel| {
+        let runs = runs.clone();
+        let mut all = runs.lock().unwrap();
+        all.0 += 1;
+        all.1 = all.1.max(all.0);
+        all.2.push(Timestamp::from(job.due()));
+        drop(all);
+        async move {
+            handler_takes(20 * SECOND).await;
+            runs.lock().unwrap().0 -= 1;
+            Ok(channel.ack())
+        }
+    });
+    let dq = script.start(default_settings).await;
+    dq.provider().pause::<TestJob>().reason("why").await.unwrap();
+    let each = dq.provider().add_schedule("each", test_job("p")).every("1m").overlap(Overlap::Skip);
+    let first = each.on_missed(OnMissed::All).await.unwrap().first;
+    dq.advance(10 * MINUTE).await;
+    dq.provider().resume::<TestJob>().await.unwrap();
+    dq.advance(10 * MINUTE).await;
+    let (_, most, ran) = &*most.lock().unwrap();
+    assert_eq!((*most, &ran[..10]), (1, &every(MINUTE, first, 10)[..]), "{ran:?}");
+    assert!(ran.len() > 12, "the ticks after the gap follow: {ran:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn jobs_of_a_schedule_overlap_unless_it_skips_the_ticks_while_the_last_one_runs() {
     for (skips, interval, count) in [(true, 30, 3), (false, 10, 9)] {
         let runs = Runs::default();

@@ -144,6 +144,7 @@ impl Sample {
             origin: Origin::Call,
             made: false,
             pause: None,
+            gap: None,
         };
         definition.to_record(0)
     }

@@ -1,12 +1,20 @@
 //! What a server's settings and secrets leave in the log.
 
 use std::fmt::Write;
+use std::sync::Arc;
+use std::time::Duration;
 
+use dq::environment::TokioClock;
 use dq::job::{AppName, NodeId, ProducerId, TopicKey, TopicName};
+use dq::prelude::*;
 use dq::store::redis::RedisStore;
 use dq::store::step::Wake;
 use dq::store::{Interest, Numbered, Store};
+use dq::testing::Harness;
+use dq_tests::PacedStore;
 use dq_tests::redis::RedisServer;
+use serde::{Deserialize, Serialize};
+use tracing::Level;
 
 use crate::recorder::subscribe;
 
@@ -60,4 +68,47 @@ async fn a_password_is_in_no_log_no_error_and_no_debug_text() {
     drop(server);
     let said = everything_reported(&unreachable).await;
     assert!(said.contains("refused") && !said.contains("gu3ssed"), "{said}");
+}
+
+#[derive(Debug, Serialize, Deserialize, DelayJob)]
+#[job(topic = "swept")]
+struct Sweep;
+
+#[periodic(every = "10s", name = "sweep", register = false)]
+fn sweep() -> Sweep {
+    Sweep
+}
+
+#[delay_listener(register = false)]
+async fn swept(_job: Job<Sweep>) -> Result<(), JobError> {
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_emptied_store_gets_what_the_code_says_again_and_the_log_says_what_is_gone() {
+    let (traces, _guard) = subscribe();
+    let store = PacedStore::start(Arc::new(TokioClock::new()));
+    let dq = Harness::start_on(store.clone(), 1, |factory| {
+        let factory = factory.listener::<swept>().periodic::<sweep>();
+        factory.topic("swept", |topic| topic.history(5).history_after("1h"))
+    })
+    .await;
+    let jobs = dq.provider();
+    jobs.add_schedule("called", Sweep).every("1h").await.unwrap();
+    dq.advance(Duration::from_secs(15)).await;
+    let warned =
+        || traces.events(Level::WARN).into_iter().filter(|line| line.contains("the store was emptied")).count();
+    assert_eq!(warned(), 0);
+    let all = store.keyspace().key(format!("{}:swept", jobs.app()), "*");
+    const EMPTY: &str = "for _, key in ipairs(redis.call('KEYS', ARGV[1])) do redis.call('DEL', key) end return 1";
+    store.keyspace().connect().command(&["EVAL", EMPTY, "0", &all]);
+    dq.advance(Duration::from_secs(60)).await;
+    assert_eq!(warned(), 1);
+    let sweep = jobs.schedule::<Sweep>("sweep").await.unwrap().unwrap().details.unwrap();
+    assert!(jobs.schedule::<Sweep>("called").await.unwrap().is_none());
+    let last = sweep.last_job.expect("it has ticked again").to_string();
+    let history = jobs.inspect().history("swept", last.as_str()).await.unwrap();
+    assert!(!history.is_empty(), "{last}");
+    dq.advance(Duration::from_secs(600)).await;
+    assert_eq!(warned(), 0);
 }

@@ -3,7 +3,8 @@
  * One schedule with TICKS ticks and two nodes.  Time passes tick by tick.  A node claims the schedule, computes what the tick adds from
  * the clock in the answer, and settles under its token.  It may crash, or be so slow that its row is reclaimed.  A settle is answered;
  * executed with its answer lost; lost; or executed at any later time ("late").  The jobs of ticks may end at any time.  With REMOVES the
- * schedule is removed once.
+ * schedule is removed once.  With FALLS the clock falls back by any time, and a node that sees it aligns the schedule: ticks that the clock
+ * had fired while it was ahead come again, unless their jobs are there.
  *
  * All parts of the rule are on by default; each -D below takes one away (model.md says what the checker then finds).
  *   NO_FENCE    a tick needs no token
@@ -11,6 +12,8 @@
  *   MOVE_FIRST  the schedule moves on in a step of its own, before the jobs are added
  *   NO_LAST     with SKIP: the store does not look whether the last job has ended
  *   END_LATER   with REMOVES=1: a tick adds its jobs under a pending end
+ *   NO_ALIGN    with FALLS=1: the schedule keeps the tick that it has when the clock falls back
+ *   NO_WAIT     with FALLS=1: who aligns the schedule does not wait for a tick that was claimed before
  * ONCE: of the ticks that were missed only the last one adds a job.  SKIP: a tick adds no job while that of the last one is there.
  */
 #ifndef TICKS
@@ -25,6 +28,9 @@
 #ifndef REMOVES
 #define REMOVES 0
 #endif
+#ifndef FALLS
+#define FALLS 0         /* how often the clock falls back */
+#endif
 #define NN 2
 
 byte now;                   /* the last tick that has passed */
@@ -35,6 +41,11 @@ bool alive[TICKS + 2];      /* jobs that wait or run */
 byte added[TICKS + 2];      /* how often each tick has added its job */
 bool skipped[TICKS + 2];    /* the last job had not ended, or the tick was missed and only the last one counts */
 bool removed;
+byte falls = FALLS;
+bool fell;                  /* the clock fell back, and the schedule is not aligned yet */
+byte fell_to;               /* what the clock showed then, at the earliest */
+byte may_come[TICKS + 2];   /* how often the tick may come again */
+bool comes[TICKS + 2];      /* it has to come again */
 
 byte token[NN];             /* the row that the node believes to hold; 0: none */
 byte from[NN], upto[NN];    /* the ticks of its claim: from the one it waited for to the clock in the answer */
@@ -42,14 +53,22 @@ byte knows[NN];             /* the last job, as the payload says */
 byte late_token, late_from, late_upto, late_knows;      /* a late settle */
 byte faults = FAULTS, crashes = CRASHES, removes = REMOVES;
 
+#if FALLS
+#define is_known(t) alive[t]
+#else
+#define is_known(t) false
+#endif
+
 inline add_jobs(a, b, l) {
     for (t : a .. b) {
+        comes[t] = false;
         if
+        :: is_known(t) -> skip
 #ifdef ONCE
-        :: t < b -> skipped[t] = true
-        :: t == b ->
+        :: !is_known(t) && t < b -> skipped[t] = true
+        :: !is_known(t) && t == b ->
 #else
-        :: true ->
+        :: !is_known(t) ->
 #endif
 #ifdef SKIP
             if
@@ -66,7 +85,7 @@ inline add_jobs(a, b, l) {
             added[t]++; alive[t] = true; last = t
 #endif
         fi;
-        assert(added[t] <= 1);                  /* each tick adds its job once */
+        assert(added[t] <= 1 + may_come[t]);    /* each tick adds its job once */
         assert(!removed)                        /* and none behind a removal */
     }
 }
@@ -96,6 +115,13 @@ inline settle(f, a, b, l) {
 }
 
 inline forget(n) { token[n] = 0; from[n] = 0; upto[n] = 0; knows[n] = 0 }
+
+#ifdef NO_WAIT
+#define may_align true
+#else
+#define may_align (!running || !there)
+#endif
+#define is_steady (falls == 0 && !fell)
 
 active [NN] proctype Node() {
     byte n = _pid, t;
@@ -149,7 +175,12 @@ active [NN] proctype Node() {
         settle(late_token, late_from, late_upto, late_knows);
         late_token = 0; late_from = 0; late_upto = 0; late_knows = 0; t = 0
        }
-    :: token[n] == 0 && late_token == 0 && (!there || (tick > TICKS && !running)) -> break
+    :: atomic { fell && may_align -> fell = false;
+#ifndef NO_ALIGN
+        if :: tick > fell_to + 1 -> tick = fell_to + 1 :: else fi
+#endif
+       }
+    :: is_steady && token[n] == 0 && late_token == 0 && (!there || (tick > TICKS && !running)) -> break
     od
 }
 
@@ -162,7 +193,15 @@ active proctype Time() {
         if :: running -> ends = true :: else -> there = false fi;
         removed = true
        }
-    :: now == TICKS && (!there || (tick > TICKS && !running)) -> break
+    :: atomic { falls > 0 && now > 0 -> falls--; select(t : 0 .. TICKS);
+        if
+        :: t < now -> now = t; fell = true; fell_to = t; for (t : now + 1 .. TICKS) { may_come[t]++; comes[t] = added[t] > 0 && !alive[t] }
+        :: else
+        fi;
+        t = 0
+       }
+    :: atomic { falls > 0 -> falls = 0 }
+    :: is_steady && now == TICKS && (!there || (tick > TICKS && !running)) -> break
     od
 }
 
@@ -172,6 +211,6 @@ active proctype Watch() {
     atomic {
         timeout;
         assert(!there || tick > TICKS);
-        for (t : 1 .. TICKS) { assert(removed || added[t] == 1 || skipped[t]) }
+        for (t : 1 .. TICKS) { assert(removed || (added[t] >= 1 && !comes[t]) || skipped[t]) }
     }
 }

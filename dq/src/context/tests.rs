@@ -14,6 +14,7 @@ use crate::environment::{Environment, Seeded, SpawnOn, TokioClock};
 use crate::job::{AppName, Codec, JobId, Metadata, ProducerId, Record, TopicKey, TopicName};
 use crate::listener::{AckMode, Decision, Delivery, Failure, RetryDelay};
 use crate::listener::{ErasedListener, HandlerCall, Returned};
+use crate::provider::DefinitionsWake;
 use crate::store::memory::MemoryStore;
 use crate::store::{Due, NewJob, Numbered, Producer, Store, TopicCounts};
 
@@ -63,6 +64,7 @@ async fn node_in(environment: Environment, store: Arc<MemoryStore>, settings: To
         settings,
         listing: Listing::default(),
         schedules: Vec::new(),
+        definitions: DefinitionsWake::default(),
     };
     let plan = Plan {
         app: key.app.clone(),

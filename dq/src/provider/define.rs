@@ -1,4 +1,4 @@
-//! The schedules that a program's code defines: at its start a node sends those of each of its topics.
+//! The schedules that a program's code defines: a node sends those of each of its topics when `definitions` says so.
 //!
 //! Programs of different versions may define one schedule differently. A definition has a fingerprint, and names those that came before
 //! it. So a node whose fingerprint the store does not know brings a newer definition, which takes the place of the other; one whose
@@ -17,21 +17,22 @@ use super::pages::stored;
 use super::request::Request;
 use super::root::Caller;
 use super::schedule::{job_of_tick, kept};
-use super::schedule_change::{align, comes_between, send};
+use super::schedule_change::{comes_between, redefine};
 use super::sending::{call_one, passed};
+use super::store_now::StoreNow;
 use super::typed::Provider;
 use crate::job::{JobId, State, TopicName};
 use crate::schedule::{Definition, Origin, PayloadOf, Periodic, Ticks, schedule_id};
 use crate::store::step::MOST_JOBS;
-use crate::store::{ChangeKind, JobPlace, OnDuplicate, Stored};
+use crate::store::{JobPlace, OnDuplicate, Stored};
 use crate::time::Timestamp;
 
 /// How many earlier definitions a schedule remembers.
 const MOST_SUPERSEDED: usize = 32;
 /// How long to wait for a node that adds the jobs of a tick just now, or that defines the same schedules.
-const AGAIN: Duration = Duration::from_millis(200);
+pub(super) const AGAIN: Duration = Duration::from_millis(200);
 /// How long to wait for a store that does not answer.
-const AGAIN_AFTER_FAILURE: Duration = Duration::from_secs(5);
+pub(super) const AGAIN_AFTER_FAILURE: Duration = Duration::from_secs(5);
 
 /// A schedule of the code, ready to be sent.
 #[derive(Debug, Clone)]
@@ -46,8 +47,6 @@ pub(crate) struct CodeSchedule {
 #[derive(Debug, PartialEq, Eq)]
 enum Step {
     Nothing,
-    /// The store waits for another time than the tick.
-    Align(Timestamp, u32),
     Update(Box<Definition>, u32),
 }
 
@@ -74,42 +73,44 @@ impl Provider {
             origin: Origin::Call,
             made,
             pause: None,
+            gap: None,
         };
         let fingerprint = definition.fingerprint(schedule.revision);
         Ok(CodeSchedule { name: schedule.name, id, fingerprint, definition })
     }
+}
 
-    /// Sends the schedules of a topic until the store has each of them, or a newer definition. Ends early if the provider is closed.
-    pub(crate) async fn define(self, topic: TopicName, schedules: Vec<CodeSchedule>) {
-        let Ok(caller) = self.caller(topic.as_str()) else { return };
-        for schedules in schedules.chunks(MOST_JOBS) {
-            let (mut left, mut has_failed): (Vec<_>, _) = (schedules.iter().collect(), false);
-            while !left.is_empty() {
-                let pause = match define_once(&caller, &mut left).await {
-                    Ok(()) => AGAIN,
-                    Err(error) if error.is_stopped() => return,
-                    Err(error) => {
-                        // Once is enough: the outage of the store has lines of its own.
-                        if !std::mem::replace(&mut has_failed, true) {
-                            tracing::warn!(%topic, %error, schedules = left.len(), "the schedules of the code are not defined yet; this node tries again");
-                        }
-                        AGAIN_AFTER_FAILURE
+/// Sends the schedules of a topic until the store has each of them, or a newer definition. An error says that the provider is closed.
+pub(super) async fn define(caller: &Caller, schedules: &[CodeSchedule], now: &StoreNow) -> Result<(), CallError> {
+    let topic = caller.topic();
+    for schedules in schedules.chunks(MOST_JOBS) {
+        let (mut left, mut has_failed): (Vec<_>, _) = (schedules.iter().collect(), false);
+        while !left.is_empty() {
+            let pause = match define_once(caller, &mut left, now).await {
+                Ok(()) => AGAIN,
+                Err(error) if error.is_stopped() => return Err(error),
+                Err(error) => {
+                    // Once is enough: the outage of the store has lines of its own.
+                    if !std::mem::replace(&mut has_failed, true) {
+                        tracing::warn!(%topic, %error, schedules = left.len(), "the schedules of the code are not defined yet; this node tries again");
                     }
-                };
-                if !left.is_empty() {
-                    passed(caller.environment(), caller.environment().now() + pause).await;
+                    AGAIN_AFTER_FAILURE
                 }
+            };
+            if !left.is_empty() {
+                passed(caller.environment(), caller.environment().now() + pause).await;
             }
         }
     }
+    Ok(())
 }
 
 /// One read of the schedules that are left, and then what each of them needs, of all at the same time. Leaves those that something came
 /// between and those that failed, and returns the last error.
-async fn define_once(caller: &Caller, left: &mut Vec<&CodeSchedule>) -> Result<(), CallError> {
+async fn define_once(caller: &Caller, left: &mut Vec<&CodeSchedule>, now: &StoreNow) -> Result<(), CallError> {
     let ids: Vec<_> = left.iter().map(|schedule| schedule.id.clone()).collect();
     let found = stored(caller, &ids, None).await?;
-    let each = left.iter().zip(&found).map(|(schedule, found)| schedule.define(caller, found.as_ref()));
+    let each = left.iter().zip(&found).map(|(schedule, found)| schedule.define(caller, found.as_ref(), now.get()));
     let (mut defined, mut outcome) = (join_all(each).await.into_iter(), Ok(()));
     left.retain(|_| {
         let Some(Err(error)) = defined.next() else { return false };
@@ -123,36 +124,29 @@ async fn define_once(caller: &Caller, left: &mut Vec<&CodeSchedule>) -> Result<(
 
 impl CodeSchedule {
     /// Does what is to be done about the schedule.
-    async fn define(&self, caller: &Caller, found: Option<&Stored>) -> Result<(), CallError> {
+    async fn define(&self, caller: &Caller, found: Option<&Stored>, now: Timestamp) -> Result<(), CallError> {
         let found = match found {
-            None => return self.add(caller, OnDuplicate::Reject).await,
+            None => return self.add(caller, OnDuplicate::Reject, now).await,
             // Another program has removed its place: the store knows no more when it is due.
             Some(found) if !matches!(found.place.state(), State::Delayed | State::Running) => {
-                return self.add(caller, OnDuplicate::Replace).await;
+                return self.add(caller, OnDuplicate::Replace, now).await;
             }
             Some(found) => found,
         };
-        let (topic, deadline) = (caller.topic(), caller.root.deadline(None));
-        match self.step(found, caller.environment().wall(), topic) {
-            Step::Nothing => {}
-            Step::Align(tick, version) => align(caller, &self.id, tick, version, deadline).await?,
-            Step::Update(definition, version) => {
-                let update = ChangeKind::Update(definition.to_record(0));
-                send(caller, &self.id, update, (version, None), deadline).await?;
-                tracing::info!(%topic, schedule = self.name, "this program has a newer definition of the schedule, which takes the place of the one in the store");
-                // A paused schedule is not due at its tick: it looks once an hour.
-                if definition.pause.is_none() {
-                    align(caller, &self.id, definition.tick, version + 1, deadline).await?;
-                }
-            }
+        let topic = caller.topic();
+        if let Step::Update(definition, version) = self.step(found, now, topic) {
+            let due = if let JobPlace::Delayed { due } = found.place { due } else { definition.tick };
+            let deadline = caller.root.deadline(None);
+            redefine(caller, &self.id, &definition, (due, now), (version, None), deadline).await?;
+            tracing::info!(%topic, schedule = self.name, "this program has a newer definition of the schedule, which takes the place of the one in the store");
         }
         Ok(())
     }
 
     /// Adds the schedule. One that another node has added meanwhile is looked at again.
-    async fn add(&self, caller: &Caller, on_duplicate: OnDuplicate) -> Result<(), CallError> {
+    async fn add(&self, caller: &Caller, on_duplicate: OnDuplicate, now: Timestamp) -> Result<(), CallError> {
         let topic = caller.topic();
-        let Some(first) = self.definition.ticks.next_after(caller.environment().wall()) else {
+        let Some(first) = self.definition.ticks.next_after(now) else {
             tracing::info!(%topic, schedule = self.name, "the schedule has no tick from now on, so it is not added");
             return Ok(());
         };
@@ -187,9 +181,7 @@ impl CodeSchedule {
             return Step::Nothing;
         };
         if *fingerprint == self.fingerprint {
-            let JobPlace::Delayed { due } = found.place else { return Step::Nothing };
-            let is_late = due > there.tick && there.tick > now && there.pause.is_none();
-            return if is_late { Step::Align(there.tick, version) } else { Step::Nothing };
+            return Step::Nothing;
         }
         if superseded.contains(&self.fingerprint) {
             tracing::warn!(%topic, schedule = self.name, "the store has a newer definition of the schedule, which holds. If this program is to replace it, for example because it went back to an earlier state, raise `revision` in its `#[periodic]`, or remove the schedule and start again");

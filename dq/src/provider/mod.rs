@@ -23,6 +23,7 @@ mod change;
 mod coalescer;
 mod command;
 mod define;
+mod definitions;
 mod error;
 mod events;
 mod group;
@@ -48,6 +49,7 @@ mod seat;
 mod seen;
 mod sending;
 mod setting;
+mod store_now;
 mod topic;
 mod typed;
 
@@ -61,6 +63,7 @@ pub use change::{Change, ChangeMany, Changed, JobOptions};
 pub use command::CommandAnswer;
 pub use command::{AckedOrRequeued, JobCommand};
 pub(crate) use define::CodeSchedule;
+pub(crate) use definitions::{AheadSchedule, Definitions};
 pub use error::{CallError, Invalid, Reason, Refusal, Target};
 pub use events::{Event, Events};
 pub use group::ResumedGroup;
@@ -78,6 +81,8 @@ pub use schedule::{AddSchedule, ScheduleAdded};
 pub use schedule_change::ChangeSchedule;
 pub use seen::{ScheduleDetails, ScheduleOrigin, Seen, SeenSchedule, UnreadablePayload};
 pub use setting::{ChangeTopic, TopicChanged};
+#[doc(hidden)]
+pub use store_now::DefinitionsWake;
 pub use topic::TopicProvider;
 #[doc(hidden)] // documented at the root
 pub use typed::Provider;

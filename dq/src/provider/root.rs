@@ -35,6 +35,8 @@ pub(super) struct Root {
     pub(super) code: OnceLock<BTreeSet<(TopicName, String)>>,
     /// What takes adds while the store is away.
     pub(super) buffer: Option<Arc<Buffer>>,
+    /// When the log named a store that was emptied, by the node's clock.
+    pub(super) emptied: Mutex<Option<Duration>>,
     inboxes: RwLock<Inboxes>,
 }
 
@@ -57,6 +59,7 @@ impl Root {
             outage: OnceLock::new(),
             code: OnceLock::new(),
             buffer: None,
+            emptied: Mutex::default(),
             inboxes: RwLock::default(),
         }
     }

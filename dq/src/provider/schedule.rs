@@ -12,6 +12,7 @@ use super::options::{Adds, Options};
 use super::request::Request;
 use super::root::Caller;
 use super::sending::call_one;
+use super::store_now::store_now;
 use crate::job::limits::INTERVAL;
 use crate::job::{JobDefaults, JobId, Record};
 use crate::schedule::{Definition, JobOfTick, OnMissed, Origin, Overlap, Ticks, Times, schedule_id};
@@ -158,27 +159,30 @@ impl Verb for AddSchedule {
         let jitter = self.jitter.map(|jitter| read("jitter", jitter)).transpose()?.unwrap_or_default();
         let ticks = Ticks { times, start: self.start, end: self.end };
         let (name, caller) = (self.name, self.caller);
-        let Some(first) = ticks.next_after(caller.environment().wall()) else {
-            return Err(Invalid::NeverTicks { name }.into());
-        };
         let on_duplicate = self.options.on_duplicate;
         let options = self.options.check(&self.defaults, caller.environment())?;
         let job = new_job(&caller, DraftJob::untyped(self.payload), &options)?;
         let job = job_of_tick(job)?;
-        let definition = Definition {
+        let mut definition = Definition {
             ticks,
             on_missed: self.on_missed,
             overlap: self.overlap,
             jitter,
             job,
-            tick: first,
+            tick: Timestamp::EPOCH,
             last: None,
             origin: Origin::Call,
             made: false,
             pause: None,
+            gap: None,
         };
-        let request = Request::Add(kept(id, first, definition.to_record(0), on_duplicate));
         Ok(Started::work(async move {
+            let now = store_now(&caller, within).await?;
+            let Some(first) = definition.ticks.next_after(now) else {
+                return Err(Invalid::NeverTicks { name }.into());
+            };
+            definition.tick = first;
+            let request = Request::Add(kept(id, first, definition.to_record(0), on_duplicate));
             let (target, answer) = call_one(&caller, request, caller.root.deadline(within)).await;
             Ok(ScheduleAdded { name, first, how: added(target, answer)?.how })
         }))

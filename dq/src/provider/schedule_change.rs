@@ -12,9 +12,10 @@ use super::root::Caller;
 use super::seen::SeenSchedule;
 use super::sending::{call_one, passed};
 use super::setting::{this_process, within_limits};
+use super::store_now::store_now;
 use crate::job::{JobId, State};
 use crate::schedule::{Definition, SchedulePause, schedule_id};
-use crate::store::{ChangeKind, Due, JobChange, check_said};
+use crate::store::{ChangeKind, Due, JobChange, JobPlace, check_said};
 use crate::time::Timestamp;
 
 /// How long to wait for a node that adds the jobs of a tick just now.
@@ -80,20 +81,15 @@ impl ChangeSchedule {
             let version = found.record.fixed().version;
             let definition =
                 Definition::read(&found.record).map_err(|bad| refused(Refusal::Unreadable(bad.to_string())))?;
-            let definition = Definition { pause: pause.clone(), ..definition };
-            let update = ChangeKind::Update(definition.to_record(0));
-            match send(&caller, &id, update, (version, caller.by.as_ref()), deadline).await {
-                Ok(()) => {
-                    if pause.is_none() {
-                        let aligned = align(&caller, &id, definition.tick, version + 1, deadline).await;
-                        // The pause has ended by now, so no error may say that nothing was done.
-                        aligned.map_err(|error| match error {
-                            CallError::NotDone { target, reason } => CallError::Unknown { target, reason },
-                            other => other,
-                        })?;
-                    }
-                    return Ok(SeenSchedule::of(&caller, name, definition));
-                }
+            let mut definition = Definition { pause: pause.clone(), ..definition };
+            let due = if let JobPlace::Delayed { due } = found.place { due } else { definition.tick };
+            let mut times = (due, Timestamp::EPOCH);
+            if pause.is_none() {
+                times.1 = store_now(&caller, within).await?;
+                definition.tick = definition.tick_from_now(definition.tick, times.1).unwrap_or(definition.tick);
+            }
+            match redefine(&caller, &id, &definition, times, (version, caller.by.as_ref()), deadline).await {
+                Ok(()) => return Ok(SeenSchedule::of(&caller, name, definition)),
                 Err(error) if comes_between(&error) && caller.environment().now() < deadline.at => {
                     passed(caller.environment(), caller.environment().now() + TICKING).await;
                 }
@@ -112,7 +108,7 @@ pub(super) fn comes_between(error: &CallError) -> bool {
 }
 
 /// Sends a change that names a version, and its caller.
-pub(super) async fn send(
+async fn send(
     caller: &Caller,
     id: &JobId,
     what: ChangeKind,
@@ -125,16 +121,33 @@ pub(super) async fn send(
     changed(target, answer).map_or(Ok(()), |changed| changed.map(drop))
 }
 
-/// Makes the schedule due at its tick. If something came between, a node has it, or another change: either sees to that.
-pub(super) async fn align(
+/// Writes a definition, and makes the schedule due at its tick. It was due at `due`, and the store's clock shows `now`. An earlier due time in the
+/// future is written first: a program that dies in between leaves a schedule that is due before its tick, and that then waits for it. So
+/// only another hand makes a schedule due later than its tick.
+pub(super) async fn redefine(
     caller: &Caller,
     id: &JobId,
-    tick: Timestamp,
-    version: u32,
+    definition: &Definition,
+    (due, now): (Timestamp, Timestamp),
+    (version, by): (u32, Option<&Arc<str>>),
     deadline: Deadline,
 ) -> Result<(), CallError> {
-    match send(caller, id, ChangeKind::Reschedule(Due::At(tick)), (version, None), deadline).await {
+    let (update, tick) = (ChangeKind::Update(definition.to_record(0)), definition.tick);
+    let due_at_tick = ChangeKind::Reschedule(Due::At(tick));
+    if now < tick && tick < due && definition.pause.is_none() {
+        send(caller, id, due_at_tick, (version, None), deadline).await?;
+        return send(caller, id, update, (version + 1, by), deadline).await;
+    }
+    send(caller, id, update, (version, by), deadline).await?;
+    // A paused schedule is not due at its tick: it looks once an hour.
+    if definition.pause.is_some() || tick == due {
+        return Ok(());
+    }
+    match send(caller, id, due_at_tick, (version + 1, None), deadline).await {
+        // The definition is there by now, so no error may say that nothing was done.
+        Err(CallError::NotDone { target, reason }) => Err(CallError::Unknown { target, reason }),
         Err(error) if error.refusal().is_none() => Err(error),
+        // If something came between, a node has it, or another change: either sees to that.
         _ => Ok(()),
     }
 }

@@ -4,8 +4,26 @@ use super::bad_schedule::BadSchedule;
 use super::definition::{Definition, JobOfTick};
 use super::times::Times;
 use crate::job::limits::{INTERVAL, OverLimit, SCHEDULE_NAME, SCHEDULE_PAYLOAD, TIME};
-use crate::job::{BadRecord, JobId, Metadata, Record};
+use crate::job::{BadName, BadRecord, JobId, Metadata, Record};
 use crate::time::{Timestamp, millis_ceil};
+
+/// What the ids of dq's own jobs begin with, and no id that a program chooses.
+const RESERVED: &str = "dq:";
+
+/// Checks that a program may choose this id.
+///
+/// # Errors
+/// [`BadName`] if it is one of dq's own.
+pub fn check_reserved(id: &JobId) -> Result<(), BadName> {
+    match id.as_str().starts_with(RESERVED) {
+        true => Err(BadName {
+            what: "job id",
+            name: id.as_str().chars().take(140).collect(),
+            why: format!("begins with `{RESERVED}`, as only the ids of dq's own jobs do: choose another"),
+        }),
+        false => Ok(()),
+    }
+}
 
 /// Reads the metadata of a job that a store had, and checks all of the job by the limits of the format: if it keeps a schedule, that
 /// too.
@@ -29,7 +47,10 @@ impl Definition {
         if let Times::Every(interval) = &self.ticks.times {
             INTERVAL.check(millis_ceil(*interval))?;
         }
-        let times = [Some(self.tick), self.ticks.start, self.ticks.end].into_iter().flatten().map(Timestamp::as_millis);
+        let times = [Some(self.tick), self.ticks.start, self.ticks.end, self.gap]
+            .into_iter()
+            .flatten()
+            .map(Timestamp::as_millis);
         let periods = [self.jitter, self.job.expires_after.unwrap_or_default()].map(millis_ceil);
         times.chain(periods).try_for_each(|ms| TIME.check(ms))?;
         self.job.check()

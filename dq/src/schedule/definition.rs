@@ -14,8 +14,6 @@ use super::times::{Ticks, Times};
 use crate::job::{BadName, Codec, Deliver, JobId, Metadata, Record, SCHEDULE_PREFIX};
 use crate::time::{LONGEST_DELAY, Timestamp, millis_ceil};
 
-/// What the ids of dq's own jobs begin with, and no id that a program chooses.
-const RESERVED: &str = "dq:";
 /// What the ids of the jobs of schedules begin with.
 const TICK_PREFIX: &str = "dq:tick:";
 /// How much later a paused schedule is due again: nothing happens then, so it need not be often.
@@ -34,21 +32,6 @@ pub enum Overlap {
     Allow,
     /// No job is added.
     Skip,
-}
-
-/// Checks that a program may choose this id.
-///
-/// # Errors
-/// [`BadName`] if it is one of dq's own.
-pub fn check_reserved(id: &JobId) -> Result<(), BadName> {
-    match id.as_str().starts_with(RESERVED) {
-        true => Err(BadName {
-            what: "job id",
-            name: id.as_str().chars().take(140).collect(),
-            why: format!("begins with `{RESERVED}`, as only the ids of dq's own jobs do: choose another"),
-        }),
-        false => Ok(()),
-    }
 }
 
 /// The id of the job that keeps the schedule of this name.
@@ -124,6 +107,8 @@ pub struct Definition {
     pub made: bool,
     /// Whether it is paused: then its ticks are missed.
     pub pause: Option<SchedulePause>,
+    /// The end of the gap whose missed ticks follow one after the other.
+    pub gap: Option<Timestamp>,
 }
 
 impl Definition {
@@ -134,6 +119,9 @@ impl Definition {
     /// [`BadName`] if the name leads to no ids: no version of dq gave the schedule that name.
     pub fn run(&self, name: &str, due: Timestamp, now: Timestamp, version: u32) -> Result<(Tick, bool), BadName> {
         let again = |next| Tick { next: Some(next), schedule: self.to_record(version), unless: None, jobs: Vec::new() };
+        if self.is_over() {
+            return Ok((Tick { next: None, ..again(now) }, false));
+        }
         if self.pause.is_some() {
             let later = now.after(PAUSED_AGAIN);
             return Ok((again(self.ticks.next_after(later).unwrap_or(later)), false));
@@ -141,7 +129,10 @@ impl Definition {
         match due < self.tick {
             // The definition was changed, and the due time not yet.
             true => Ok((again(self.tick), false)),
-            false => self.fire(name, now, version),
+            false => match self.gap_end(due, now) {
+                Some(end) => Ok((self.catch_up(name, end, now, version)?, self.gap != Some(end))),
+                None => self.fire(name, now, version),
+            },
         }
     }
 
@@ -149,9 +140,11 @@ impl Definition {
         let size = self.job.record.as_bytes().len().max(1);
         // Each job has a payload of its own if a function makes it.
         let most = if self.made { 1 } else { (MOST_BYTES / size).clamp(1, MOST_AT_ONCE) };
-        let fired = self.ticks.fire(self.tick, now, self.on_missed, most);
+        // Behind a gap only the newest tick counts: the others passed while its jobs ran.
+        let on_missed = if self.catches_up() { OnMissed::Once } else { self.on_missed };
+        let fired = self.ticks.fire(self.tick, now, on_missed, most);
         let jobs: Vec<_> = fired.ticks.iter().map(|tick| self.job_at(name, *tick)).collect::<Result<_, _>>()?;
-        let mut next = self.clone();
+        let mut next = Self { gap: None, ..self.clone() };
         next.tick = fired.next.unwrap_or(self.tick);
         let unless =
             self.last.clone().filter(|_| self.overlap == Overlap::Skip).map(|last| (last, next.to_record(version)));
@@ -159,7 +152,7 @@ impl Definition {
         Ok((Tick { next: fired.next, schedule: next.to_record(version), unless, jobs }, fired.has_missed))
     }
 
-    fn job_at(&self, name: &str, tick: Timestamp) -> Result<TickJob, BadName> {
+    pub(super) fn job_at(&self, name: &str, tick: Timestamp) -> Result<TickJob, BadName> {
         let id = JobId::new(format!("{TICK_PREFIX}{name}@{tick}"))?;
         let due = tick.after(self.jitter_of(&id));
         let mut record = self.job.record.clone();
@@ -185,7 +178,8 @@ impl Definition {
     /// Tells this definition from others: all that a program says of it, and nothing of how far it has come. `revision` is what the
     /// program says to make it another one.
     pub fn fingerprint(&self, revision: u32) -> u64 {
-        let said = Self { tick: Timestamp::EPOCH, last: None, origin: Origin::Call, pause: None, ..self.clone() };
+        let said =
+            Self { tick: Timestamp::EPOCH, last: None, origin: Origin::Call, pause: None, gap: None, ..self.clone() };
         hash(said.to_record(revision).as_bytes())
     }
 
@@ -250,6 +244,8 @@ struct Written {
     made: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pause: Option<SchedulePause>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gap: Option<u64>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -288,6 +284,7 @@ impl Written {
             superseded,
             made: schedule.made,
             pause: schedule.pause.clone(),
+            gap: schedule.gap.map(Timestamp::as_millis),
         }
     }
 
@@ -322,6 +319,7 @@ impl Written {
             },
             made: self.made,
             pause: self.pause,
+            gap: self.gap.map(at),
         };
         Ok((schedule, unread))
     }
@@ -353,25 +351,12 @@ impl WrittenCron {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::hourly;
     use super::*;
 
-    fn hourly() -> Definition {
-        Definition {
-            ticks: Ticks { times: Times::Every(Duration::from_secs(3600)), start: None, end: None },
-            on_missed: OnMissed::Once,
-            overlap: Overlap::Skip,
-            jitter: Duration::ZERO,
-            job: JobOfTick {
-                record: Record::new(&Metadata::default(), Codec::Json, b"{}"),
-                expires_after: None,
-                deliver: Deliver::Queue,
-            },
-            tick: Timestamp::from_millis(7_200_000),
-            last: None,
-            origin: Origin::Call,
-            made: false,
-            pause: None,
-        }
+    /// Its jobs may overlap, and all missed ticks add theirs.
+    fn all_missed() -> Definition {
+        Definition { on_missed: OnMissed::All, overlap: Overlap::Allow, ..hourly() }
     }
 
     #[test]
@@ -429,14 +414,11 @@ mod tests {
 
     #[test]
     fn jitter_spreads_the_jobs_and_depends_on_nothing_but_their_ids() {
-        let schedule = Definition { jitter: Duration::from_secs(60), on_missed: OnMissed::All, ..hourly() };
+        let schedule = Definition { jitter: Duration::from_secs(60), ..all_missed() };
+        let delay = |(n, job): (usize, &TickJob)| job.due.since(Timestamp::from_millis((n as u64 + 2) * 3_600_000));
         let delays = |schedule: &Definition| -> Vec<Duration> {
             let (tick, _) = schedule.fire("report", Timestamp::from_millis(20 * 3_600_000), 1).unwrap();
-            tick.jobs
-                .iter()
-                .enumerate()
-                .map(|(n, job)| job.due.since(Timestamp::from_millis((n as u64 + 2) * 3_600_000)))
-                .collect()
+            tick.jobs.iter().enumerate().map(delay).collect()
         };
         let first = delays(&schedule);
         assert_eq!(first, delays(&schedule));
@@ -448,7 +430,7 @@ mod tests {
 
     #[test]
     fn large_jobs_of_missed_ticks_are_added_few_at_a_time() {
-        let mut schedule = Definition { on_missed: OnMissed::All, ..hourly() };
+        let mut schedule = all_missed();
         schedule.job.record = Record::new(&Metadata::default(), Codec::Json, &vec![b'1'; 300_000]);
         let (tick, _) = schedule.fire("report", Timestamp::from_millis(50 * 3_600_000), 1).unwrap();
         assert_eq!((tick.jobs.len(), tick.next), (3, Some(Timestamp::from_millis(5 * 3_600_000))));

@@ -9,21 +9,29 @@
 //! | `check` | what a schedule in a store may be |
 //! | `tick` | what a tick asks of the store |
 //! | `definition` | a schedule as the store keeps it, and what its run asks of the store |
+//! | `catch_up` | how missed ticks follow one after the other where no two jobs may overlap |
+//! | `ahead` | a next tick that was computed while the store's clock was ahead |
 
+mod ahead;
 mod bad_schedule;
+mod catch_up;
 mod check;
 mod definition;
 mod missed;
 mod periodic;
+#[cfg(test)]
+mod tests;
 mod tick;
 mod times;
 
 #[doc(hidden)]
+pub use ahead::CLOCK_SLACK;
+#[doc(hidden)]
 pub use bad_schedule::BadSchedule;
 #[doc(hidden)]
-pub use check::checked;
+pub use check::{check_reserved, checked};
 #[doc(hidden)]
-pub use definition::{Definition, JobOfTick, Origin, check_reserved, schedule_id, schedule_name};
+pub use definition::{Definition, JobOfTick, Origin, schedule_id, schedule_name};
 pub use definition::{Overlap, SchedulePause};
 #[cfg(feature = "cron")]
 pub use dq_grammar::{BadCron, Cron, RepeatedTime, SkippedTime};

@@ -130,6 +130,9 @@ codes! {
     /// The program that looks cannot read a schedule, so it does not tick.
     ScheduleUnreadable "schedule-unreadable" Error ""
         "add the schedule again with a line and a zone that this version of dq reads, or use the version that wrote it";
+    /// A schedule waits for a tick that was computed while the clock of the store was ahead. The id is the job that keeps it.
+    ScheduleAhead "schedule-ahead" Error "let it wait for its next tick by the clock of the store"
+        "let NTP set the clocks of all servers; resume the schedule, or add it again, if it should not wait";
     /// A key keeps something of a job that does not exist. The detail has the keys.
     LeftoverEntry "leftover-entry" Warning "remove that field" FIND_WHO;
     /// A key that should expire does not. The id is the key.

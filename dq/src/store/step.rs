@@ -325,6 +325,9 @@ pub struct Reconciled {
     pub rows: Vec<(JobId, Token)>,
     /// Where the next page continues; `None` means that this was the last.
     pub next: Option<RowCursor>,
+    /// The clock of the first `reconcile` of any node, µs. Another one than before: the store was emptied meanwhile. 0 where that
+    /// cannot happen while a node lives.
+    pub born: u64,
 }
 
 /// Request of [`reclaim`](super::Request::Reclaim).

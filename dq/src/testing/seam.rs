@@ -11,6 +11,7 @@ pub use crate::broadcast::ErasedBroadcast;
 pub use crate::context::{BroadcastPlan, Plan, Running, TopicPlan, start};
 pub use crate::listener::Outcomes;
 pub use crate::listener::{ErasedBatches, ErasedListener, HandlerCall, Returned};
+pub use crate::provider::DefinitionsWake;
 pub use crate::store::memory::{JobView, Row, View};
 
 use std::sync::Arc;

@@ -19,7 +19,7 @@ use crate::broadcast::BroadcastListener;
 use crate::config::{Layer, NodeSettings, SettingChange, Source, SourceLocation, TopicOverrides, Variables, setters};
 use crate::environment::{Environment, Runtime};
 use crate::listener::{BatchListener, DelayListener, Injectable, Injector, Registration};
-use crate::provider::Provider;
+use crate::provider::{Definitions, Provider};
 use crate::schedule::HasSchedules;
 use crate::store::{Durability, Store};
 
@@ -252,9 +252,12 @@ impl ContextFactory {
     /// # Panics
     /// Outside of a tokio runtime.
     pub async fn start(self) -> Result<Context, Error> {
-        let Prepared { plan, provider, definitions } = self.prepare().await?;
-        for (topic, schedules) in definitions {
-            plan.environment.spawn(Runtime::Own, provider.clone().define(topic, schedules));
+        let Prepared { plan, provider, mut definitions } = self.prepare().await?;
+        for plan_of_topic in &plan.topics {
+            let topic = plan_of_topic.key.topic.clone();
+            let schedules = definitions.remove(&topic).unwrap_or_default();
+            let definitions = Definitions { topic, schedules, history: plan_of_topic.history() };
+            plan.environment.spawn(Runtime::Own, provider.clone().look_after(definitions, &plan_of_topic.definitions));
         }
         Ok(Context::launch(&plan, provider))
     }

@@ -22,7 +22,7 @@ use crate::context::problems::{Need, Problem, StartError};
 use crate::environment::Environment;
 use crate::job::{AppName, TopicKey, TopicName};
 use crate::listener::{Build, Built, Injector, Registration};
-use crate::provider::{Bounds, Buffer, CodeSchedule, Provider};
+use crate::provider::{Bounds, Buffer, CodeSchedule, DefinitionsWake, Provider};
 use crate::schedule::{Periodic, Ticks};
 use crate::store::{Durability, Store, masked_url};
 
@@ -302,6 +302,7 @@ impl Maker {
                 listing: Listing::of(&resolved),
                 settings: resolved.settings,
                 schedules,
+                definitions: DefinitionsWake::default(),
             });
         }
         plans

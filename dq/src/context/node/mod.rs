@@ -27,8 +27,9 @@ use crate::config::{Listing, NodeSettings, TopicSettings};
 use crate::environment::Environment;
 use crate::job::{AppName, NodeId, TopicKey};
 use crate::listener::ErasedListener;
+use crate::provider::DefinitionsWake;
 use crate::schedule::Periodic;
-use crate::store::{Store, StoreError};
+use crate::store::{HistorySetting, Store, StoreError};
 
 pub use supervisor::{Running, start};
 
@@ -72,6 +73,15 @@ pub struct TopicPlan {
     pub listing: Listing,
     /// The schedules of the topic that the code defines.
     pub schedules: Vec<Periodic>,
+    /// Wakes the task that looks after the definitions of the topic.
+    pub definitions: DefinitionsWake,
+}
+
+impl TopicPlan {
+    /// What the topic is to keep of the histories of its jobs; `None`: what it keeps.
+    pub(crate) fn history(&self) -> Option<HistorySetting> {
+        self.settings.history.map(|moves| HistorySetting { moves, after: self.settings.history_after })
+    }
 }
 
 /// A broadcast listener with its channels.

@@ -141,8 +141,7 @@ impl Running {
     }
 
     fn start_topic(&mut self, plan: &Plan, topic: &TopicPlan, stats: Arc<TopicStats>, permits: Share) {
-        let history = topic.settings.history.map(|moves| HistorySetting { moves, after: topic.settings.history_after });
-        let opening = Opening { history, ..self.opening(plan, &topic.key, &*stats) };
+        let opening = Opening { history: topic.history(), ..self.opening(plan, &topic.key, &*stats) };
         let parts = Arc::new(Parts {
             key: topic.key.clone(),
             store: plan.store.clone(),
@@ -157,6 +156,7 @@ impl Running {
             outage: self.outage.clone(),
             relay: RelayWake::default(),
             schedules: topic.schedules.as_slice().into(),
+            definitions: topic.definitions.clone(),
         });
         let stop = opening.ordered.clone();
         let (relays, beside) = (Arc::clone(&parts), opening.clone());

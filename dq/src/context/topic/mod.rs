@@ -64,6 +64,7 @@ use crate::context::node_permits::Share;
 use crate::environment::Environment;
 use crate::job::{Cause, JobId, NodeId, TopicKey};
 use crate::listener::ErasedListener;
+use crate::provider::DefinitionsWake;
 use crate::schedule::Periodic;
 use crate::store::{Outage, Store};
 use stats::TopicStats;
@@ -100,6 +101,8 @@ pub(crate) struct Parts {
     pub(crate) relay: RelayWake,
     /// The schedules that the code defines.
     pub(crate) schedules: Arc<[Periodic]>,
+    /// Wakes the task that looks after these, and after the other schedules of the topic.
+    pub(crate) definitions: DefinitionsWake,
 }
 
 impl Parts {

@@ -26,6 +26,8 @@ pub(super) enum Effect {
     Wake,
     /// A scan has to ask for the state of the topic.
     Scan,
+    /// The store has lost what it knew of the topic.
+    Forgotten,
     /// This node claims nothing: others should.
     GiveUpRole,
     /// The store counts this row for the node, which does not hold the job.

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::job::{JobId, TopicName};
+use crate::provider::AheadSchedule;
 use crate::schedule::BadSchedule;
 use crate::store::{FindingCode, GiveUp, Mismatch, Repair, Severity, UnreadableRow};
 
@@ -37,6 +38,8 @@ pub(super) enum Remedy {
     Step(Repair),
     /// These members of the job set count as left.
     Leave(JobId, Vec<(TopicName, JobId)>),
+    /// This schedule waits for its next tick.
+    Align(JobId),
 }
 
 /// As a line: `error several-places order-timeout/4711: ..`
@@ -92,6 +95,15 @@ impl Finding {
         let text = format!("this program cannot read the schedule, so it does not tick here: {bad}");
         let finding = Self::new(FindingCode::ScheduleUnreadable, Some(topic), text);
         Self { id: Some(id.to_string()), advice: bad.advice().to_owned(), ..finding }
+    }
+
+    /// A schedule that waits for a tick which was computed while the clock of the store was ahead.
+    pub(super) fn ahead(topic: TopicName, ahead: AheadSchedule) -> Self {
+        let AheadSchedule { id, tick, next } = ahead;
+        let text =
+            format!("the schedule waits for {tick}, and its next tick is {next}: the clock of the store was ahead");
+        let (name, remedy) = (Some(id.to_string()), Some(Remedy::Align(id)));
+        Self { id: name, remedy, ..Self::new(FindingCode::ScheduleAhead, Some(topic), text) }
     }
 
     /// A job whose record or payload does not decode.

@@ -85,6 +85,10 @@ enum Stage {
 #[derive(Debug, Clone)]
 enum Part {
     Whole,
+    /// The schedules after this one.
+    Schedules {
+        after: Option<JobId>,
+    },
     Outbox,
     /// The job sets that live here and have waited for long, one a step.
     Sets(VecDeque<JobId>),
@@ -102,7 +106,8 @@ impl Part {
     /// What it is, and what follows where it cannot be examined.
     fn and_next(self) -> (&'static str, Option<Self>) {
         match self {
-            Self::Whole => ("the topic as a whole", Some(Self::Outbox)),
+            Self::Whole => ("the topic as a whole", Some(Self::Schedules { after: None })),
+            Self::Schedules { .. } => ("a page of the schedules", Some(Self::Outbox)),
             Self::Outbox => ("the outbox", Some(Self::Keys { after: None })),
             Self::Sets(mut sets) => {
                 sets.pop_front();
@@ -234,6 +239,7 @@ impl Doctor {
         let mut repair = match remedy {
             Remedy::Step(repair) => repair,
             Remedy::Leave(set, members) => return self.leave(&provider, &set, members).await,
+            Remedy::Align(id) => return provider.align_schedule(&id).await,
         };
         if let Repair::Mismatch { nodes, .. } = &mut repair {
             *nodes = self.nodes_without_lease(topic);

@@ -103,7 +103,14 @@ impl Doctor {
                 topic.check().await?;
                 self.count_producers(topic.name());
                 self.examine_listeners(topic).await?;
-                Ok(Some(Part::Outbox))
+                Ok(Some(Part::Schedules { after: None }))
+            }
+            Part::Schedules { after } => {
+                let (looked_at, ahead, next) = topic.schedules_ahead(after).await?;
+                self.progress.looked_at += looked_at;
+                let finding = |ahead| Finding::ahead(topic.name().clone(), ahead);
+                ahead.into_iter().map(finding).for_each(|finding| self.found(finding));
+                Ok(Some(next.map_or(Part::Outbox, |next| Part::Schedules { after: Some(next) })))
             }
             Part::Outbox => {
                 self.examine_outbox(topic).await?;

@@ -23,6 +23,7 @@ use crate::store::{
     Batch, BatchReply, Interest, Link, LinkOptions, NewJob, Numbered, Pending, Producer, Query, QueryReply, Signals,
     Store, StoreError,
 };
+use crate::time::Timestamp;
 
 use entries::Entries;
 pub use state::BufferHealth;
@@ -116,6 +117,12 @@ impl Buffer {
             Some((micros, at)) => micros + self.environment.now().saturating_sub(at).as_micros() as u64,
             None => self.environment.wall().as_millis() * 1_000,
         }
+    }
+
+    /// The store's clock, as far as the buffer knows it, while the store is away.
+    pub(super) fn clock_while_away(&self) -> Option<Timestamp> {
+        let state = self.state();
+        state.away_for(self.environment.now()).map(|_| Timestamp::floor_micros(self.now_of_store(&state)))
     }
 
     /// The store does not answer: from now on adds go into the directory.

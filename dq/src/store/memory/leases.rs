@@ -61,7 +61,7 @@ impl Topic {
         let after = request.after.as_ref().and_then(|cursor| JobId::new(cursor.as_str().split_once(':')?.1).ok());
         let (rows, more) = self.rows_after(node, after.as_ref(), request.limit.max(1));
         let next = if more { rows.last().map(|(id, _)| RowCursor::behind(id)) } else { None };
-        Ok(Sequenced::Done(Reconciled { lease_status: self.lease_status(node), rows, next }))
+        Ok(Sequenced::Done(Reconciled { lease_status: self.lease_status(node), rows, next, born: 0 }))
     }
 
     fn rows_after(&self, node: &NodeId, after: Option<&JobId>, limit: usize) -> (Vec<(JobId, Token)>, bool) {

@@ -154,7 +154,12 @@ impl Outbox {
 
     /// The next entries for the node that relays, once what has arrived is gone.
     pub(super) fn relay(&mut self, now: Now, request: &Relay, arrived: &[(TopicName, u64)]) -> Relayed {
-        let other = self.relay.as_ref().filter(|(node, until)| *node != request.node && *until > now.floor());
+        // Further ahead is a time from before the clock fell back.
+        let ahead = now.floor()..now.after(request.lease);
+        let other = self
+            .relay
+            .as_ref()
+            .filter(|(node, until)| *node != request.node && *until > ahead.start && *until <= ahead.end);
         if let Some((_, until)) = other {
             let busy = Some(until.since(now.floor()));
             return Relayed { busy, waiting: self.waiting(), ..Relayed::default() };

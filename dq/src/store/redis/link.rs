@@ -264,7 +264,7 @@ impl RedisLink {
             link.drop_foreign_rows(&foreign_rows, &mut lease_status);
             link.report_dropped(&reply.ids()?);
             rows.sort();
-            Ok(Reconciled { lease_status, rows, next })
+            Ok(Reconciled { lease_status, rows, next, born: reply.number()? })
         })
     }
 

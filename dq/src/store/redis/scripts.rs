@@ -52,7 +52,7 @@ steps! {
     Renew "renew" [Running Leases Sequence];
     Isolate "isolate" [Running Leases Sequence Pending Crashes];
     Note "note" [Running Leases Sequence Pending Jobs Metadata Crashes Meta];
-    Reconcile "reconcile" [Running Leases Sequence Jobs Dead];
+    Reconcile "reconcile" [Running Leases Sequence Jobs Dead Meta];
     Reclaim "reclaim" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Running Leases Pending Crashes Meta Wake Metadata Replacements Grouped History HistoryEnds Members Outbox Statistics];
     Release "release" [Delayed Broadcasts Running Leases Sequence Meta Wake];
     Wake "wake" [Delayed Meta Wake];

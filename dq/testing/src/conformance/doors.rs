@@ -76,6 +76,7 @@ fn every_millisecond() -> Record {
         origin: Origin::Call,
         made: false,
         pause: None,
+        gap: None,
     }
     .to_record(0)
 }

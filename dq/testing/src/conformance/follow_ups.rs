@@ -290,6 +290,19 @@ pub async fn one_node_relays(t: &Topic) {
     target.close().await;
 }
 
+/// A node that relayed while the clock was ahead keeps no other from it once the clock has fallen back (rule 18).
+pub async fn a_relay_ends_when_the_clock_falls_back(t: &Topic) {
+    let target = t.beside("conformance", "target").await;
+    t.ends_with("a", adds(&target, vec![job("b")])).await;
+    let now = t.micros();
+    t.set_clock(now + 86_400_000_000).await;
+    let relayed = t.relay_of("n", &[], &[]).await;
+    t.set_clock(now).await;
+    assert_eq!(t.relay_of("m", &[], &[]).await.entries, relayed.entries);
+    assert_eq!(t.relay_of("n", &[], &[]).await.busy, Some(LEASE));
+    target.close().await;
+}
+
 /// A target that takes none now holds up no other (rule 18).
 pub async fn target_that_drains_holds_up_no_other(t: &Topic) {
     let (drained, open) = (t.beside("conformance", "drained").await, t.beside("conformance", "open").await);

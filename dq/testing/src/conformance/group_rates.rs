@@ -185,3 +185,24 @@ pub async fn faster_rate_of_groups_reaches_a_retry_that_waits(t: &Topic) {
     t.advance(ms(101)).await;
     t.claim("n", "a-1").await;
 }
+
+/// A group that waited for its rate while the clock was ahead continues within an interval once the clock has fallen back (rule 29).
+pub async fn group_that_waits_for_its_rate_continues_after_the_clock_fell_back(t: &Topic) {
+    nodes(t, "10/s", &["n"]);
+    limit(t, 1).await;
+    add(t, &["a-1", "a-2", "b-1", "b-2"]).await;
+    let now = t.micros();
+    t.set_clock(now + 86_400_000_000).await;
+    let claims = t.claims("n").await;
+    assert_eq!(ids(&claims), ["a-1", "b-1"]);
+    t.advance(ms(1)).await;
+    for claim in &claims {
+        t.end("n", claim, Change::Ack).await;
+    }
+    assert_eq!(t.transfer("n", 10).await.claims.len(), 0);
+    t.set_clock(now + 2_000).await;
+    let none = t.transfer("n", 10).await;
+    assert!(none.claims.is_empty() && none.sleep <= ms(101), "{none:?}");
+    t.advance(ms(101)).await;
+    assert_eq!(ids(&t.claims("n").await), ["a-2", "b-2"]);
+}

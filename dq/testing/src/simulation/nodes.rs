@@ -23,7 +23,7 @@ use dq::job::{NodeId, TopicKey};
 use dq::listener::AckMode;
 use dq::provider::Provider;
 use dq::testing::seam::{self};
-use dq::testing::seam::{Plan, TopicPlan};
+use dq::testing::seam::{DefinitionsWake, Plan, TopicPlan};
 
 /// dq's own simulation: every node runs the scripted handlers.
 #[derive(Debug)]
@@ -86,6 +86,7 @@ impl Sim {
             settings: self.topic_settings(),
             listing: Listing::default(),
             schedules: Vec::new(),
+            definitions: DefinitionsWake::default(),
         };
         let topics = self.keys.iter().map(topic).collect();
         let broadcasts = self.broadcast_listeners(&process, &id, &environment);

@@ -77,6 +77,8 @@ pub(super) struct Claims {
     is_limited: bool,
     /// A job of this process had to run alone when this node wanted to claim, and no claim was answered since.
     refused: Option<Refused>,
+    /// The store has lost what it knew of the topic, and the node has not said its definitions again.
+    is_forgotten: bool,
 }
 
 impl Claims {
@@ -91,6 +93,7 @@ impl Claims {
             takes_batches,
             is_limited: parts.topic.is_limited(),
             refused: None,
+            is_forgotten: false,
             parts,
         }
     }
@@ -112,6 +115,11 @@ impl Claims {
     /// The role that the store gave this node.
     pub(super) const fn role(&self) -> Option<Role> {
         self.sleep.role()
+    }
+
+    /// The store has lost what it knew of the topic.
+    pub(super) const fn forgotten(&mut self) {
+        self.is_forgotten = true;
     }
 
     /// Gives the role up, and wakes others: they may have room for what is due.

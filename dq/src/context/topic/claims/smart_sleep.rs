@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use super::lead::Lead;
 use super::store_clock::{StoreClock, micros};
+use crate::schedule::CLOCK_SLACK;
 use crate::store::step::{Role, Transferred};
 use crate::time::Timestamp;
 
@@ -115,8 +116,12 @@ impl SmartSleep {
         self.signalled = None;
     }
 
-    /// Takes in the answer of a transfer.
-    pub(super) fn answered(&mut self, answer: &Transferred, now: Duration) {
+    /// Takes in the answer of a transfer. If the store's clock has fallen back since the last one, returns how long ago that may be; nothing with
+    /// the first one.
+    pub(super) fn answered(&mut self, answer: &Transferred, now: Duration) -> Option<Duration> {
+        let fell = self.store_clock.map_or(Some(Duration::ZERO), |known| {
+            (known.fell(answer.micros, self.sent_at) >= CLOCK_SLACK / 2).then(|| known.age(now))
+        });
         self.more = answer.more;
         self.role = answer.role;
         self.sleeps_out = !answer.more && answer.sleep.as_millis() >= self.fallback.as_millis();
@@ -140,6 +145,7 @@ impl SmartSleep {
             // The head may be one that the store did not know when it answered. Was it due then, the signal may be younger.
             if micros(due) >= answer.micros { self.head_is(due) } else { self.wake() }
         }
+        fell
     }
 
     pub(super) const fn role(&self) -> Option<Role> {

@@ -62,6 +62,18 @@ impl StoreClock {
         if holds && showed >= sent && showed < at { Self { best, ..new } } else { new }
     }
 
+    /// How far the store's clock has fallen back at least, if an answer to a request that left at `sent` says `micros`.
+    pub(super) fn fell(self, micros: u64, sent: Duration) -> Duration {
+        let passed = sent.saturating_sub(self.newest.at);
+        let least = self.newest.micros.saturating_add((passed - passed / DRIFT).as_micros() as u64);
+        Duration::from_micros(least.saturating_sub(micros))
+    }
+
+    /// How long ago the last answer came.
+    pub(super) const fn age(self, now: Duration) -> Duration {
+        now.saturating_sub(self.newest.at)
+    }
+
     /// When the store's clock certainly shows `due`, by the last answer alone. No setting of the clock before that answer makes this early.
     pub(super) const fn reaches(self, due: Timestamp) -> Duration {
         self.newest.reaches(micros(due))
@@ -114,6 +126,16 @@ mod tests {
             let after = answer(Some(known), MS * 100, MS, MS, zero);
             assert_eq!(after.shows(zero + 200_000), MS * 201, "{zero}");
         }
+    }
+
+    #[test]
+    fn a_clock_that_falls_back_is_seen_in_the_next_answer() {
+        let day = 86_400_000_000;
+        let known = answer(None, MS, MS, MS, ZERO + day);
+        let after = |at: u64, zero: u64| known.fell(zero + 1_000 * at, MS * at as u32);
+        assert_eq!((after(100, ZERO + day), after(100, ZERO + 2 * day)), (Duration::ZERO, Duration::ZERO));
+        let fell = after(3_600_000, ZERO);
+        assert!(Duration::from_micros(day) - fell < Duration::from_secs(1), "it is seen after an hour too: {fell:?}");
     }
 
     #[test]

@@ -80,7 +80,10 @@ impl Claims {
     /// store and the node work at the same time. Not if topics share their permits, because others may need these more; and not if
     /// a quarantined job waits, because its `isolate` goes out while no transfer is in flight.
     pub(crate) fn on_transferred(&mut self, answer: &mut Transferred, load: Load, moment: &mut Moment) {
-        self.sleep.answered(answer, moment.now);
+        let (fell, is_lost) = (self.sleep.answered(answer, moment.now), std::mem::take(&mut self.is_forgotten));
+        if fell.is_some() || is_lost {
+            self.parts.definitions.look(answer.clock, fell.unwrap_or_default(), moment.now, is_lost);
+        }
         self.has_claimed(&answer.claims, answer.more);
         self.on_state(answer.state.take(), Some(answer.left), answer.clock, true, moment.now);
         if !answer.more

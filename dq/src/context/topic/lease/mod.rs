@@ -59,6 +59,8 @@ pub(super) struct Lease {
     reconciliation: Reconciliation,
     reclaims: Reclaims,
     audits: Audits,
+    /// Since when the store has kept the topic, as it has said.
+    born: Option<u64>,
 }
 
 impl Lease {
@@ -71,6 +73,7 @@ impl Lease {
             reconciliation: Reconciliation::default(),
             reclaims: Reclaims::default(),
             audits: Audits::default(),
+            born: None,
         }
     }
 
@@ -212,6 +215,9 @@ impl Lease {
     pub(super) fn on_reconciled(&mut self, sequenced: Sequenced<Reconciled>, moment: &mut Moment) {
         let Sequenced::Done(page) = sequenced else { return self.need_reconcile() };
         moment.flight.saw(page.lease_status.sequence);
+        if self.born.replace(page.born).is_some_and(|born| born != page.born) {
+            moment.push(Effect::Forgotten);
+        }
         for (id, token) in page.rows {
             if let (Reconciliation::InFlight { unseen }, Some(held)) = (&mut self.reconciliation, moment.held.find(&id))
             {

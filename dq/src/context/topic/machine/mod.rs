@@ -233,6 +233,7 @@ impl Machine {
                 Effect::FinalRetry(id) => runs.start_final_retry(id, self.stopping.is_ordered(), moment),
                 Effect::Make(id, token, function) => runs.make(id, token, function),
                 Effect::Wake => self.claims.wake(),
+                Effect::Forgotten => self.claims.forgotten(),
                 Effect::Scan => self.lease.scan_at(moment.now),
                 Effect::GiveUpRole => self.claims.give_up_role(moment),
                 Effect::Unheld(id, token) => {

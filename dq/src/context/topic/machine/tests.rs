@@ -19,6 +19,7 @@ use crate::job::{
 };
 use crate::listener::{Decision, Delivery, Failure, RetryDelay};
 use crate::listener::{ErasedListener, HandlerCall, Returned};
+use crate::provider::DefinitionsWake;
 use crate::store::step::{Isolated, NoteVerdict, Reconciled, Sequenced, Settled, Transferred, Verdict};
 use crate::store::{
     Interest, Link, LinkOptions, Outage, Pending, Producer, Query, QueryReply, Request, Signals, Store,
@@ -56,6 +57,7 @@ fn parts(store: Arc<dyn Store>) -> Parts {
         outage,
         relay: RelayWake::default(),
         schedules: Arc::from([]),
+        definitions: DefinitionsWake::default(),
     }
 }
 
@@ -84,7 +86,7 @@ fn status(sequence: u64, rows: usize) -> LeaseStatus {
 }
 
 fn reconciled() -> Sequenced<Reconciled> {
-    Sequenced::Done(Reconciled { lease_status: status(1, 0), rows: Vec::new(), next: None })
+    Sequenced::Done(Reconciled { lease_status: status(1, 0), rows: Vec::new(), next: None, born: 0 })
 }
 
 /// A machine that agrees with the store and has asked for jobs.

@@ -93,7 +93,20 @@ impl Jobs {
             self.groups.rates.waiting.remove(&(opens, name.clone()));
             self.open_group(&name, opens);
         }
+        self.open_rates_after_a_fall(rate, now);
         self.groups.rates.forget(rate, now);
+    }
+
+    /// Lets groups continue that wait for a time from before the clock fell back. Their first claim finds out when they may.
+    fn open_rates_after_a_fall(&mut self, rate: Option<Rate>, now: u64) {
+        let Some(latest) = rate.map(|rate| Pace::after(rate, now)) else { return };
+        while let Some((opens, name)) = self.groups.rates.waiting.last().cloned() {
+            if self.groups.rates.next.get(&name).is_some_and(|next| next.at <= latest) {
+                break;
+            }
+            self.groups.rates.waiting.remove(&(opens, name.clone()));
+            self.open_group(&name, now);
+        }
     }
 
     /// The rate of groups has changed: the next claim finds out when those open that wait.

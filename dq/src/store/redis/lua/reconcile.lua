@@ -5,13 +5,14 @@ KEYS[2]  {app:topic}:leases         ZSET    node -> end of its lease, ms
 KEYS[3]  {app:topic}:sequence:NODE  STRING  sequence number of the node
 KEYS[4]  {app:topic}:jobs           HASH    job id -> record
 KEYS[5]  {app:topic}:dead           ZSET    job id -> when it became DEAD, ms
+KEYS[6]  {app:topic}:meta           HASH    born
 ARGV[1]  node
 ARGV[2]  last_seen: the last seen sequence number
 ARGV[3]  cursor, '' for the first page
 ARGV[4]  limit, 1..=1000
 
 Returns  {0, sequence number, rows} if a later page names another sequence number, otherwise {1, sequence number, rows,
-         each id and its token, cursor of the next page or '', dropped ids}. A row without a proper token is removed: its job
+         each id and its token, cursor of the next page or '', dropped ids, the clock of the first `reconcile` of the topic, µs}. A row without a proper token is removed: its job
          becomes DEAD, or is dropped if it has no record
 Holds    rules 1, 5, 6, 7, 8
 Cost     O(page)
@@ -21,7 +22,8 @@ local node, last_seen, cursor, limit = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[
 -- include clock.lua
 -- include order.lua
 -- include scan_rows.lua
-local stored = redis.call('GET', sequence)
+local stored, born = redis.call('GET', sequence), redis.call('HGET', meta, 'born')
+born = born and #born <= 16 and tonumber(string.match(born, '^%d+$') or '')
 if cursor ~= '' and stored ~= last_seen then return {0, tonumber(stored or '') or 0, redis.call('HLEN', running)} end
 local page_ids, page_tokens, following = scan_rows(limit, cursor)
 local found, dropped = {}, {}
@@ -41,4 +43,8 @@ if cursor == '' then
   sequence_number = math.max(sequence_number, last_seen) + 1
   redis.call('SET', sequence, int(sequence_number), 'EX', 86400)
 end
-return {1, sequence_number, rows, found, following, dropped}
+if not born then
+  born = micros
+  redis.call('HSET', meta, 'born', int(born))
+end
+return {1, sequence_number, rows, found, following, dropped, born}

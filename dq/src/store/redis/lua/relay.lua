@@ -20,7 +20,8 @@ local node, lease, limit, bytes, arrived, unread = ARGV[1], tonumber(ARGV[2]), t
 local NUL = string.char(0)
 local relay, relay_until = unpack(redis.call('HMGET', meta, 'relay', 'relay-until'))
 relay_until = tonumber(relay_until or '') or 0
-if relay and relay ~= node and relay_until > floor then
+-- Further ahead is a time from before the clock fell back.
+if relay and relay ~= node and relay_until > floor and relay_until <= floor + lease then
   return {relay_until - floor, redis.call('ZCARD', outbox), ''}
 end
 -- include entries.lua

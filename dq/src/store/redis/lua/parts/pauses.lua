@@ -3,7 +3,7 @@
 Needs    grouped, delayed; group_rate: field of meta; ARGV[10]: the rate of each group, as the code of the node says; call and format of the part `claim`; clock
 Gives    pauses: {next: when the next pause ends or the next rate opens, ms, or nil}
 Holds    rules 4, 29
-Cost     four ZRANGE; per group that continues two ZRANGE, two ZREM and what the part `groups` says
+Cost     five ZRANGE, and one more while a group waits for its rate; per group that continues two ZRANGE, two ZREM and what the part `groups` says
 ]]
 -- include bulk.lua
 -- include metadata.lua
@@ -19,6 +19,20 @@ for _, entry in ipairs(call('ZRANGE', grouped, '[\0' .. '4', '(\0' .. '4' .. for
   call('ZREM', grouped, entry)
   if tonumber(time) then call('ZADD', grouped, '0', '\0' .. '5' .. time .. name) end
   seating.open(name, tonumber(time))
+end
+do
+  -- Further ahead is a time from before the clock fell back: the next claim finds out when the group may continue.
+  local most, period = string.match(group_rate and string.match(group_rate, '^%d+:([%d/]+):') or ARGV[10], '^(%d+)/(%d+)/')
+  local latest = most and micros + math.ceil(period * 1005 / most)
+  for _, entry in ipairs(latest and call('ZRANGE', grouped, '(\0' .. '5', '[\0' .. '4', 'BYLEX', 'REV', 'LIMIT', '0', '100') or {}) do
+    local time, name = string.sub(entry, 3, 18), string.sub(entry, 19)
+    local own = '\0' .. '6' .. name .. '\0' .. time
+    own = call('ZRANGE', grouped, '[' .. own, '(' .. own .. ':', 'BYLEX', 'LIMIT', '0', '1')[1]
+    if own and tonumber(string.sub(own, -16)) <= latest then break end
+    call('ZREM', grouped, entry)
+    call('ZADD', grouped, '0', '\0' .. '5' .. time .. name)
+    seating.open(name, micros)
+  end
 end
 if not group_rate and ARGV[10] == '' then
   for _, entry in ipairs(call('ZRANGE', grouped, '[\0' .. '5', '(\0' .. '6', 'BYLEX', 'LIMIT', '0', '100')) do
