@@ -25,7 +25,7 @@ const JOBS: u64 = 12;
 /// Each job is over this long after the answers are right again.
 const MINUTE: Duration = Duration::from_secs(60);
 
-static SERVER: LazyLock<RedisServer> = LazyLock::new(RedisServer::start);
+pub static SERVER: LazyLock<RedisServer> = LazyLock::new(RedisServer::start);
 
 /// Carries bytes to the server, and its answers back, of which it changes one in three while some are left.
 async fn carry(near: DuplexStream, seed: u64, left: Arc<AtomicU64>) -> std::io::Result<()> {

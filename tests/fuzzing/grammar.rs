@@ -62,9 +62,10 @@ pub fn record(draw: &Draw) -> Vec<u8> {
         return draw.bytes(80);
     }
     let flags = if draw.one_in(2) { draw.below(256) as u8 } else { 1 << draw.below(8) };
-    let delay_bytes = if draw.one_in(40) { draw.below(16) as u8 } else { draw.below(7) as u8 };
-    let version = if draw.one_in(60) { draw.below(16) as u8 } else { 9 };
-    let mut out = vec![version << 4 | delay_bytes, flags];
+    // How long the delay is, or 7 if there is a weight, and 8 if there is a group; the format has one of three priorities.
+    let (shape, group) = (if draw.one_in(5) { 7 } else { draw.below(7) as u8 }, u8::from(draw.one_in(4)) << 3);
+    let version = if draw.one_in(60) { draw.below(16) as u8 } else { 9 + [0, 0, 1, 2][draw.below(4) as usize] };
+    let mut out = vec![version << 4 | group | shape, flags];
     let has = |bit: u8| flags & 1 << bit != 0;
     for (bit, bytes) in [(0, 6), (1, 6), (2, 8)] {
         if has(bit) {
@@ -83,14 +84,51 @@ pub fn record(draw: &Draw) -> Vec<u8> {
         put_number(&mut out, draw.number(), 4);
         put_number(&mut out, draw.number(), 6);
     }
-    put_number(&mut out, draw.number(), usize::from(delay_bytes.min(8)));
+    if shape == 7 {
+        put_number(&mut out, if draw.one_in(4) { draw.number() } else { 1 + draw.below(9_999) }, 2);
+    }
+    put_number(&mut out, draw.number(), usize::from(shape.min(6)));
+    if group != 0 {
+        put_group(draw, &mut out);
+    }
     if flags & 0b0111_0000 != 0 {
-        let texts = texts(draw, has);
-        put_block(draw, &mut out, &texts);
+        let mut texts = texts(draw, has);
+        if draw.one_in(3) {
+            // Without any text, the headers precede it; here they are whatever the flags say.
+            texts.push(*b"JRJ?".get(draw.below(if draw.one_in(30) { 4 } else { 3 }) as usize).unwrap_or(&b'J'));
+            texts.extend(payload(draw));
+        }
+        if draw.one_in(20) {
+            out.extend(u16::MAX.to_le_bytes());
+            out.extend((texts.len() as u32).to_le_bytes());
+            out.extend(texts);
+        } else {
+            put_block(draw, &mut out, &texts);
+        }
     }
     out.push(if draw.one_in(60) { draw.below(256) as u8 } else { b'J' });
     out.extend(payload(draw));
     out
+}
+
+/// The name of a group: mostly one of a few.
+pub fn group(draw: &Draw) -> String {
+    match draw.below(8) {
+        0 => draw.text(),
+        1 => "\u{e9}".repeat(1 + draw.below(64) as usize),
+        _ => draw.pick(&["customer-7", "g", "h"]).into(),
+    }
+}
+
+/// The length of the name of a group, the order of the job there, and the name.
+fn put_group(draw: &Draw, out: &mut Vec<u8>) {
+    let name = group(draw);
+    let name = name.get(..name.len().min(255)).unwrap_or("g");
+    let length = name.len() as u8;
+    out.push(if draw.one_in(60) { length.wrapping_add(draw.below(5) as u8).wrapping_sub(2) } else { length });
+    let order = if draw.one_in(3) { draw.number() } else { crate::draw::NOW * 1_000 + draw.below(1_000) };
+    put_number(out, order, 8);
+    out.extend(name.as_bytes());
 }
 
 /// Retry policy, headers and error.

@@ -1,6 +1,8 @@
 //! The command `tests/fuzz`: gives dq inputs that grammars generate, runs nodes on them, and counts what comes of it.
 
 mod answers;
+mod batches;
+mod changes;
 mod draw;
 mod grammar;
 mod journal;
@@ -9,6 +11,7 @@ mod node;
 mod parsers;
 mod queries;
 mod resp;
+mod routes;
 mod settings;
 mod signals;
 mod target;
@@ -34,7 +37,7 @@ struct Arguments {
 }
 
 fn usage() -> String {
-    let names = TARGETS.iter().map(|target| format!("  {:<10} {}\n", target.name, target.about)).collect::<String>();
+    let names = TARGETS.iter().map(|target| format!("  {:<12} {}\n", target.name, target.about)).collect::<String>();
     format!(
         "tests/fuzz [OPTION ...]\n\
          generates inputs, gives them to dq, and prints a table of what came of it; exits with 1 after a finding\n\n\

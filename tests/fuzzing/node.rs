@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use dq::job::{AppName, JobId, TopicKey, TopicName};
 use dq::prelude::*;
-use dq::store::{JobPlace, Store};
+use dq::store::{JobPlace, LimitKind, Store};
 use dq::testing::Harness;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -133,8 +133,11 @@ impl Node {
     /// Adds jobs that have nothing to do with the input, lets the node run, and checks that each ran once and is gone.
     pub async fn runs_innocent_jobs(&self, found: &mut Found) {
         let topic = self.dq.provider().topic("t").expect("it is a topic");
-        // The input may have paused the topic.
+        // The input may have paused or limited the topic.
         let _ = (topic.resume().await, topic.undrain().await);
+        for kind in LimitKind::ALL {
+            let _ = topic.clear_limit(kind).await;
+        }
         for number in 0..INNOCENT {
             let id = format!("innocent-{number}");
             if let Err(error) = topic.add_json(json!(number)).id(id.as_str()).after("1s").await {

@@ -7,13 +7,14 @@ const fn target(name: &'static str, short: u64, about: &'static str, run: fn(&Dr
     Target { name, about, short, run }
 }
 
-pub const TARGETS: [Target; 10] = [
+pub const TARGETS: [Target; 11] = [
     target("cron", 3_000, "cron lines and zones, and when they fire", parsers::cron),
     target("words", 3_000, "durations, times, policies, names and the URLs of stores", parsers::words),
     target("records", 20_000, "the bytes of records, and metadata for them", parsers::records),
     target("schedules", 2_000, "schedules as a store has them, and their ticks", parsers::schedules),
     target("settings", 2_000, "config files in TOML", settings::settings),
-    target("lines", 1_500, "export lines: import, changes, a node, export, import", lines::lines),
+    target("lines", 1_500, "export lines: import, changes, a node, open again, export, import", lines::lines),
+    target("lines-redis", 240, "export lines on Redis: import, export, import", lines::redis),
     target("journal", 400, "journals: check, open, a node, open again", journal::journal),
     target("signals", 2_400, "signals to a node whose handler runs", signals::signals),
     target("queries", 2_000, "requests to the dashboard and its API, beside a node", queries::queries),

@@ -371,7 +371,10 @@ impl Reader<'_> {
     fn last_job(&mut self) -> Option<NewJob> {
         let counts = [self.number()?, self.number()?, self.number()?];
         let mut job = self.job()?;
-        job.record = job.record.with_metadata(&counted(job.record.metadata().ok()?, counts));
+        // A record that does not decode stays as it is; its job becomes DEAD (rule 5).
+        if let Ok(metadata) = job.record.metadata() {
+            job.record = job.record.with_metadata(&counted(metadata, counts));
+        }
         Some(job)
     }
 

@@ -49,7 +49,10 @@ while #answer - 3 < limit and left > 0 do
     from = '[' .. target .. string.char(1)
   else
     local to = '(' .. target .. string.char(1)
-    for _, entry in ipairs(redis.call('ZRANGE', outbox, '[' .. first, to, 'BYLEX', 'LIMIT', 0, limit - #answer + 3)) do
+    local entries = redis.call('ZRANGE', outbox, '[' .. first, to, 'BYLEX', 'LIMIT', 0, limit - #answer + 3)
+    -- Where another program has given a member a score, the order is another one, and a range may have nothing.
+    if #entries == 0 then entries = {first} end
+    for _, entry in ipairs(entries) do
       local _, position = target_of(entry)
       if not position then
         if answer[3] == '' then answer[3] = string.sub(entry, 1, 100) end
