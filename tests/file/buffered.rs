@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use dq::DelayJob;
 use dq::context::ContextFactory;
-use dq::environment::TokioClock;
+use dq::environment::{StoreClock, TokioClock};
 use dq::job::State;
 use dq::provider::{Addition, CallError, Provider};
 use dq::store::Store;
@@ -39,7 +39,12 @@ struct Shop {
 
 impl Shop {
     fn new() -> Self {
-        let (store, faults) = FaultyStore::over(Arc::new(MemoryStore::new(Arc::new(TokioClock::new()))));
+        Self::under(Arc::new(TokioClock::new()))
+    }
+
+    /// The store has this clock.
+    fn under(clock: Arc<dyn StoreClock>) -> Self {
+        let (store, faults) = FaultyStore::over(Arc::new(MemoryStore::new(clock)));
         Self { store, faults, folder: Folder::unmade() }
     }
 
@@ -171,4 +176,36 @@ async fn a_directory_belongs_to_one_app() {
     let other = ContextFactory::new("other").without_inventory().variables([("", ""); 0]);
     let error = other.store(Arc::clone(&shop.store)).buffer(shop.folder.path()).connect().await.unwrap_err();
     assert!(error.to_string().contains("it has adds of app `shop`"), "{error}");
+}
+
+/// A clock that is days behind those of programs, or ahead of them.
+#[derive(Debug)]
+struct Apart(TokioClock, i64);
+
+impl StoreClock for Apart {
+    fn micros(&self) -> u64 {
+        self.0.micros().saturating_add_signed(self.1)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delay_counts_from_the_add_whatever_the_clock_of_the_program_says() {
+    const DAY: i64 = 24 * 3_600_000_000;
+    for apart in [-3 * DAY, 3 * DAY] {
+        let shop = Shop::under(Arc::new(Apart(TokioClock::new(), apart)));
+        let provider = shop.factory().buffer_age("1d").connect().await.unwrap();
+        provider.add(Mail { n: 0 }).await.unwrap();
+        shop.goes_away(&provider).await;
+        assert_eq!(how(&provider, 1).await, Addition::Buffered);
+        tokio::time::advance(10 * SECOND).await;
+        drop(provider);
+        let again = shop.factory().buffer_age("1d").connect().await.unwrap();
+        assert_eq!(how(&again, 2).await, Addition::Buffered);
+        shop.comes_back(&again).await;
+        let buffer = again.buffer().unwrap();
+        assert_eq!((buffer.sent, buffer.refused), (2, 0));
+        let listed = again.inspect().jobs("mail", State::Delayed, &Default::default(), None).await.unwrap().jobs;
+        let at: Vec<_> = listed.iter().map(|job| job.at.unwrap()).collect();
+        assert!(at[2].since(at[0]) < 3600 * SECOND && at[2].since(at[1]) >= 10 * SECOND, "{at:?}");
+    }
 }

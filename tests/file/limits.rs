@@ -189,7 +189,7 @@ async fn a_directory_with_numbers_over_their_limits_opens_without_them_and_with_
     let mut follow_ups = FollowUps::default();
     follow_ups.push(key().topic, &FollowUpBatch::Add(vec![job()]));
     let batch = follow_ups.parts()[0].1.clone();
-    let entry = OutboxEntry { target: key().topic, position, after: 0, batch };
+    let entry = OutboxEntry { target: key().topic, position, after: 0, written: position, batch };
     writer.producer(&key(), &relay_of(&key().topic)).relay(entry).await.unwrap();
     let sound = changes.0.lock().unwrap().clone();
     let number = |number: u64| {
@@ -229,7 +229,7 @@ async fn a_directory_opens_after_it_has_refused_positions_and_fences_that_no_clo
     follow_ups.push(key().topic, &FollowUpBatch::Add(vec![job()]));
     let batch = follow_ups.parts()[0].1.clone();
     for position in [i64::MAX as u64, u64::MAX] {
-        let entry = OutboxEntry { target: key().topic, position, after: 0, batch: batch.clone() };
+        let entry = OutboxEntry { target: key().topic, position, after: 0, written: position, batch: batch.clone() };
         let refused = store.producer(&key(), &relay_of(&key().topic)).relay(entry).await;
         assert!(matches!(refused, Err(StoreError::OverLimit { .. })), "{refused:?}");
     }

@@ -1,15 +1,19 @@
 //! Follow-ups: a run adds, broadcasts and deletes other jobs with its end, each once.
 
-use dq::job::State;
+use std::time::Duration;
+
+use dq::inspect::FindingCode;
+use dq::job::{State, TopicKey, TopicName};
 use dq::listener::{AckMode, FollowUpError, Next};
 use dq::prelude::*;
+use dq::store::{MOST_AHEAD, Repair};
 use dq::testing::Harness;
 use dq_tests::Fault;
 use serde::{Deserialize, Serialize};
 
 use crate::scripted_listener::{
     HOUR, Log, MINUTE, SECOND, Script, TestJob, default_settings, faulty_store, handler_takes, start, stored_job,
-    test_job,
+    test_job, work_key,
 };
 
 #[derive(Debug, Clone, Serialize, Deserialize, DelayJob)]
@@ -240,4 +244,97 @@ async fn a_job_that_runs_again_has_its_follow_ups_once() {
     dq.advance(5 * MINUTE).await;
     assert!(dq.job::<TestJob>("a").await.is_none());
     assert_eq!(dq.counts::<Second>().await.delayed, 1);
+}
+
+/// Each run adds a job of the second topic with the id of its own.
+fn to_second() -> Script {
+    Script::new(|job, channel| async move {
+        let order = job.id().to_string();
+        Ok(channel.ack().then(|next| _ = next.add(Second { order }))?)
+    })
+}
+
+/// The second topic has a position of the follow-ups that is ahead of the clock by this time, as an import leaves it.
+async fn second_is_ahead(dq: &Harness, by: Duration) {
+    let clock = dq.store().counts(&work_key()).await.unwrap().clock;
+    second_has(dq, clock.after(by).as_millis() * 1_000).await;
+}
+
+async fn second_has(dq: &Harness, position: u64) {
+    let (key, source) = (TopicKey { topic: TopicName::new("second").unwrap(), ..work_key() }, work_key().topic);
+    let from = dq.store().arrived(&key, &source).await.unwrap();
+    assert!(dq.store().repair(&key, &Repair::SetBack { source, from, to: position }).await.unwrap());
+}
+
+async fn arrived(dq: &Harness, orders: std::ops::Range<u32>) -> bool {
+    for order in orders {
+        if dq.job::<Second>(&order.to_string()).await.is_none() {
+            return false;
+        }
+    }
+    true
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_topic_that_was_away_gets_all_follow_ups_within_two_seconds() {
+    let dq = to_second().start(default_settings).await;
+    dq.provider().drain::<Second>().reason("test").await.unwrap();
+    dq.provider().add_many((0..300).map(test_job)).await.unwrap().all().unwrap();
+    dq.advance(5 * MINUTE).await;
+    assert_eq!(dq.health().topics[0].follow_ups, 300);
+    dq.provider().undrain::<Second>().await.unwrap();
+    dq.advance(2 * SECOND).await;
+    assert!(arrived(&dq, 0..300).await);
+    assert_eq!((dq.health().topics[0].follow_ups, dq.health().topics[0].counters.relayed), (0, 300));
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_follow_up_is_lost_to_a_topic_whose_position_is_ahead() {
+    let dq = to_second().start(default_settings).await;
+    dq.provider().add(test_job(0)).await.unwrap();
+    dq.settle().await;
+    assert!(arrived(&dq, 0..1).await);
+    for n in 1..3 {
+        second_is_ahead(&dq, HOUR).await;
+        dq.provider().add_many([n * 10, n * 10 + 1].map(test_job)).await.unwrap().all().unwrap();
+        dq.advance(SECOND).await;
+        assert!(arrived(&dq, n * 10..n * 10 + 2).await, "{n}");
+    }
+    assert_eq!(dq.health().topics[0].follow_ups, 0);
+}
+
+/// By the time that the relay looks, the positions of the source have passed that of the target.
+#[tokio::test(start_paused = true)]
+async fn no_follow_up_is_lost_to_a_topic_whose_position_lies_between_those_that_wait() {
+    let dq = to_second().start(default_settings).await;
+    dq.provider().drain::<Second>().reason("test").await.unwrap();
+    dq.provider().add(test_job(0)).await.unwrap();
+    dq.advance(MINUTE).await;
+    dq.provider().add(test_job(1)).await.unwrap();
+    dq.advance(SECOND).await;
+    dq.provider().undrain::<Second>().await.unwrap();
+    let clock = dq.store().counts(&work_key()).await.unwrap().clock;
+    second_has(&dq, clock.as_millis() * 1_000 - 1).await;
+    dq.provider().add(test_job(2)).await.unwrap();
+    dq.advance(MINUTE).await;
+    assert!(arrived(&dq, 0..3).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_position_that_no_clock_explains_is_left_to_the_doctor_whose_repair_lets_the_follow_ups_go() {
+    let dq = to_second().start(default_settings).await;
+    second_is_ahead(&dq, Duration::from_micros(MOST_AHEAD) + HOUR).await;
+    dq.provider().add(test_job(0)).await.unwrap();
+    dq.advance(SECOND).await;
+    assert!(!arrived(&dq, 0..1).await);
+    assert_eq!(dq.health().topics[0].follow_ups, 1);
+    let mut doctor = dq.provider().inspect().doctor(None).unwrap();
+    while doctor.step().await.unwrap().is_some() {}
+    let is_one = |finding: &&dq::inspect::Finding| finding.code == FindingCode::TargetAhead;
+    let finding = doctor.findings().iter().find(is_one).unwrap();
+    assert_eq!(finding.topic.as_ref().unwrap().as_str(), "second");
+    assert_eq!(finding.id.as_deref(), Some("work"));
+    while doctor.repair().await.unwrap().is_some() {}
+    dq.advance(2 * SECOND).await;
+    assert!(arrived(&dq, 0..1).await);
 }

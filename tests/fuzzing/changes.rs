@@ -8,7 +8,7 @@ use crate::draw::{Draw, NOW};
 use crate::{batches, grammar};
 
 /// The variants of `Change` in their order. A test compares them with the type.
-const KINDS: [&str; 19] = [
+const KINDS: [&str; 20] = [
     "Origin",
     "Put",
     "Part",
@@ -28,10 +28,11 @@ const KINDS: [&str; 19] = [
     "Member",
     "Set",
     "SetMember",
+    "LaterOutbox",
 ];
 
 /// How often each of them is drawn; `Claimed` follows a claim.
-const SHARES: [u64; 19] = [2, 8, 6, 2, 2, 0, 2, 2, 2, 2, 2, 2, 3, 3, 4, 1, 4, 4, 4];
+const SHARES: [u64; 20] = [2, 8, 6, 2, 2, 0, 2, 2, 2, 2, 2, 2, 3, 3, 4, 1, 4, 4, 4, 3];
 
 /// The kinds of limits in their order, and a value that each of them has.
 const LIMITS: [&str; 7] = ["3", "100/s, burst 20", "1000", "1", "10/m", "50", "12"];
@@ -270,11 +271,14 @@ impl Changes<'_> {
                 self.text(self.draw.pick(&["outbox:u", "outbox:t", "p"]));
                 self.position();
             }
-            "Outbox" | "OutboxGone" => {
+            "Outbox" | "OutboxGone" | "LaterOutbox" => {
                 self.text(self.draw.pick(&batches::TARGETS));
                 self.position();
-                if KINDS[kind] == "Outbox" {
+                if KINDS[kind] != "OutboxGone" {
                     self.position();
+                    if KINDS[kind] == "LaterOutbox" {
+                        self.position();
+                    }
                     let batch = batches::packed(self.draw);
                     self.put(&batch);
                 }
@@ -404,7 +408,7 @@ mod tests {
              History(&str,Option<Cow<History>>),HistorySetting(HistorySetting),Taken(&str,Option<TakenId>),\
              Position(&str,u64),Outbox(TopicName,u64,u64,Raw),OutboxGone(TopicName,u64),\
              Member(&str,Option<Cow<Membership>>),Set(JobId,Option<(SetRow,Option<Raw>)>),\
-             SetMember(JobId,Cow<Member>,MemberState),",
+             SetMember(JobId,Cow<Member>,MemberState),LaterOutbox(TopicName,u64,u64,u64,Raw),",
         ),
         (CHANGE, "struct Row", "id:&str,place:KeptPlace,crashes:u32,record:Raw,"),
         (

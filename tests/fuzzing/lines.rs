@@ -106,11 +106,15 @@ fn metadata(draw: &Draw, number: impl Fn() -> u64) -> Value {
 /// The line of follow-ups that have not arrived.
 fn follow_ups(draw: &Draw) -> Value {
     let position = || if draw.one_in(4) { draw.number() } else { NOW * 1_000 + draw.below(1_000) };
-    json!({
+    let mut line = json!({
         "topic": draw.pick(&["t", "u"]), "target": draw.pick(&batches::TARGETS), "position": position(),
         "after": if draw.one_in(2) { 0 } else { position() },
         "batch_base64": BASE64_STANDARD.encode(batches::packed(draw)),
-    })
+    });
+    if draw.one_in(4) {
+        line["written"] = json!(position());
+    }
+    line
 }
 
 /// Imports into the app of the text, or into this one.

@@ -145,7 +145,7 @@ async fn an_entry_that_comes_again_waits_for_the_replicas() {
     let entry = |position, after| {
         let (mut follow_ups, target) = (FollowUps::default(), topic.key.topic.clone());
         follow_ups.push(target.clone(), &FollowUpBatch::Add(vec![job(&format!("after-{position}"))]));
-        OutboxEntry { target, position, after, batch: follow_ups.parts()[0].1.clone() }
+        OutboxEntry { target, position, after, written: position, batch: follow_ups.parts()[0].1.clone() }
     };
     pair.replica.pause();
     let first = topic.store.producer(&topic.key, &relay);

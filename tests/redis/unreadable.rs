@@ -125,6 +125,31 @@ async fn the_entry_after_one_that_was_set_aside_is_sent_as_the_first_that_there_
     node.shutdown(Duration::ZERO).await;
 }
 
+/// What is no entry, and an entry that does not say which one it follows, do not tell whether a target is ahead.
+#[tokio::test]
+async fn what_cannot_be_read_in_front_of_an_outbox_makes_no_target_ahead() {
+    let (server, home) = Topic::entered().await;
+    for member in ["t\0!", "t\00000000000000007\0x\0Z", "t\00000000000000008\0", "t\00000000000000600\0500,550\0Z"] {
+        server.command(&["ZADD", "dq:{shop:t}:outbox", "0", member]);
+    }
+    for (position, ahead) in [(500, None), (555, Some(500)), (600, None)] {
+        server.command(&["SET", "dq:{shop:t}:calls:outbox:t", &position.to_string()]);
+        let request = dq::store::Relay {
+            node: dq::job::NodeId::new("n"),
+            lease: Duration::from_secs(5),
+            arrived: vec![(home.key.topic.clone(), position)],
+            unread: vec![],
+            without: vec![],
+            limit: 100,
+            bytes: 1 << 20,
+        };
+        let relayed = home.store.relay(&home.key, &request).await.unwrap();
+        assert_eq!(relayed.ahead.first().map(|ahead| ahead.back_to), ahead, "{position}");
+        let waiting = if position == 600 { 3 } else { 4 };
+        assert_eq!(relayed.waiting, waiting, "{position}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_position_of_a_target_that_is_none_holds_up_no_other_target() {
     let server = RedisServer::start();
@@ -171,7 +196,10 @@ async fn a_row_of_sets_that_is_none_ends_no_list_and_the_doctor_continues_with_t
     for (n, batch) in entries.into_iter().enumerate() {
         let batch = dq::store::Packed::from_bytes(batch.as_bytes().to_vec().into());
         let (target, position) = (home.key.topic.clone(), n as u64 + 1);
-        producer.relay(dq::store::OutboxEntry { target, position, after: n as u64, batch }).await.unwrap();
+        producer
+            .relay(dq::store::OutboxEntry { target, position, after: n as u64, written: position, batch })
+            .await
+            .unwrap();
     }
     let good = home.store.job_sets(&home.key, &SetsRequest::One(id("good"), 10)).await.unwrap().remove(0);
     assert_eq!(good.counts.acked, 1);

@@ -30,7 +30,7 @@ impl Taken {
 /// checker says of it.
 macro_rules! table {
     ($($rule:literal $faults:ident $within:literal: $gone:literal; $seen:literal: $says:literal;)+) => {
-        pub const TAKEN: [Taken; 59] = [$(
+        pub const TAKEN: [Taken; 60] = [$(
             Taken { rule: $rule, gone: $gone, faults: Profile::$faults, within: $within, says: $says, seen: $seen }
         ),+];
     };
@@ -88,6 +88,9 @@ table! {
     "34" Panics 500:
         "a job is convicted of a panic once the task has panicked at it again; here the first panic convicts each job whose outcome the node sends next";
         "a job is DEAD for a panic that another job, or no job, may have caused": "is DEAD by a defect";
+    "ahead" Net 1_000:
+        "a target with a position at which its source has no entry is set back; here it stays";
+        "an import has left it there, and follow-ups are late for ever": "have not come";
     "begin" Starved 500:
         "a run begins with the first poll of its handler; here its node counts it from the start of a task that does not poll it";
         "a job is charged an attempt though its handler was never polled": "was polled";

@@ -4,13 +4,14 @@
  * to the target, and remove what has arrived.  A sent entry is executed and answered; executed with its answer lost; lost; or executed at
  * any later time ("late").  A relay may die at any time, and begin again.  The store falls back to an earlier state: source and target to
  * one moment of both, with ALONE the source without the target, or with APART, where each has a master of its own, either of the two.
- * Runs whose outcome was lost then settle again.  With WAIT the replicas of the target have what it has answered.
+ * Runs whose outcome was lost then settle again.  With WAIT the replicas of the target have what it has answered.  With FALLS the clock of
+ * the source falls back with it, with PIPES a relay sends two entries without waiting in between, and with IMPORTS an import leaves the target a position that is above all others, at any moment.
  *
  * An entry goes in two requests: one looks at the position of the target, and one removes the entry.  On one server both go over one
  * connection, which a failover breaks.
  *
  * Each follow-up of an outcome that stands arrives exactly once, and that of a lost outcome at most once; with LOSES each at most once.
- * No entry waits for one that is lost.
+ * Each time that a relay sets the target back, a follow-up may arrive once more.  No entry waits for one that is lost.
  * All parts of the rule are on by default; each -D below takes one away (model.md says what the checker then finds).
  *   NO_POSITION     the target keeps no position
  *   POSITION_LATER  the target keeps it in a step of its own, after it has added the job
@@ -23,6 +24,9 @@
  *   OUTCOME_FIRST   the outcome is settled in a step of its own, before the follow-up is written
  *   COUNTER         the next position is the last one and one more, whatever the clock says
  *   NO_AFTER        an entry does not name the one before it
+ *   NO_AHEAD        (ALONE FALLS, IMPORTS) a target with a position that the source does not know is not set back: what it answers as late goes
+ *   LOOSE           (ALONE FALLS PIPES) an entry is executed also where the target has a later position than the one before it
+ *   LAST_ONLY       (ALONE FALLS) it is set back only if its position is above the last one of the source
  */
 #ifndef RUNS
 #define RUNS 2
@@ -35,19 +39,34 @@
 #endif
 #define MOST (RUNS * (FAILOVERS + 1))
 #define NR 2
-#define E(n) (MOST >= n -> n : 1)
-#define WAITS (source.entry[1] || source.entry[2] || source.entry[E(3)] || source.entry[E(4)] || source.entry[E(5)] || source.entry[E(6)])
+#define E(n) (LAST >= n -> n : 1)
+/* Positions of two lines are never the same: after a fall of the clock they are odd. */
+#ifdef FALLS
+#define APIECE 2
+#else
+#define APIECE 1
+#endif
+#define LAST (APIECE * MOST + 1)
+#define WAITS (source.entry[1] || source.entry[2] || source.entry[E(3)] || source.entry[E(4)] || source.entry[E(5)] || source.entry[E(6)] || source.entry[E(7)] || source.entry[E(8)] || source.entry[E(9)])
 
 /* The source.  An entry has the number of its outcome; position 0 is before all. */
-typedef Source { byte entry[MOST + 1]; byte after[MOST + 1]; byte last; byte settled }
+typedef Source { byte entry[LAST + 1]; byte after[LAST + 1]; byte last; byte settled }
 typedef Target { byte position; byte got[MOST + 1] }
 Source source, old_source;
 Target target, old_target;
 byte outcomes, old_outcomes;    /* how many there have ever been */
-byte clock;                     /* positions that it has passed */
+byte clock, old_clock;          /* positions that it has passed */
+byte fell;                      /* FALLS: whether it has fallen back */
+byte set_backs;                 /* how often a target was set back */
 bool stands[MOST + 1];
 bool has_old;
 byte faults = FAULTS, failovers = FAILOVERS;
+
+#ifdef LOOSE
+#define REFUSED (a > target.position)
+#else
+#define REFUSED (a != 0 && a != target.position)
+#endif
 
 #ifdef SILENT
 #define CONFIRMS is_new
@@ -66,13 +85,14 @@ inline write_entry(o) {
 #ifdef COUNTER
     at = source.last + 1;
 #else
-    at = (clock > source.last + 1 -> clock : source.last + 1);
+    at = (APIECE * clock > source.last + 1 -> APIECE * clock : source.last + 1);
+    at = at + (at % APIECE != fell -> 1 : 0);
 #endif
     source.entry[at] = o; source.after[at] = source.last; source.last = at; at = 0
 }
 
 inline copy_source(to, from) {
-    for (i : 0 .. MOST) { to.entry[i] = from.entry[i]; to.after[i] = from.after[i] }
+    for (i : 0 .. LAST) { to.entry[i] = from.entry[i]; to.after[i] = from.after[i] }
     to.last = from.last; to.settled = from.settled; i = 0
 }
 inline copy_target(to, from) {
@@ -97,8 +117,8 @@ inline execute(p, o, a, arrived) {
 #ifndef NO_POSITION
     :: p <= target.position -> arrived = true
 #ifndef NO_AFTER
-    :: p > target.position && a > target.position -> arrived = false    /* one before it is missing: read the outbox again */
-    :: p > target.position && a <= target.position ->
+    :: p > target.position && REFUSED -> arrived = false    /* it does not follow the one before it: read the outbox again */
+    :: p > target.position && !(REFUSED) ->
 #else
     :: p > target.position ->
 #endif
@@ -144,12 +164,17 @@ end:
 active [NR] proctype Relay() {
     byte p, o, a, i;
     byte early;         /* the target has refused this first entry */
+    byte seen, back;    /* the position of the target when it looked, and the one to which it sets that back */
     byte looked;        /* 1 + the failovers to come when the target had it by its own position */
     bool arrived;
+#ifdef PIPES
+    byte second, second_o, second_a;    /* the entry behind the first one, which it has sent */
+    bool ignored;
+#endif
 end:
     do
     :: atomic { p == 0 && WAITS ->      /* read the first entry */
-        for (i : 1 .. MOST) {
+        for (i : 1 .. LAST) {
             if
             :: source.entry[i] != 0 && p == 0 -> p = i; o = source.entry[i]; a = source.after[i]
             :: else
@@ -172,31 +197,77 @@ end:
         :: else -> confirm(); early = 0
         fi
        }
+#ifdef PIPES
+    :: atomic { p != 0 && second == 0 ->          /* it sends the entry behind the first one, too, and does not wait in between */
+        for (i : p + 1 .. LAST) {
+            if
+            :: source.entry[i] != 0 && second == 0 -> second = i
+            :: else
+            fi
+        }
+        i = 0;
+        if
+        :: second != 0 -> second_o = source.entry[second]; second_a = source.after[second];
+            execute(second, second_o, second_a, ignored); is_new = false; ignored = false; second_o = 0; second_a = 0
+        :: else -> second = LAST
+        fi
+       }
+    :: atomic { p == 0 && second != 0 -> second = 0 }
+#endif
 #ifndef BLIND
     :: atomic { p != 0 && arrived && looked == 0 ->
         if
-        :: p <= target.position -> looked = 1 + failovers
+        :: p <= target.position -> looked = 1 + failovers; seen = target.position
         :: else -> p = 0; o = 0; a = 0; arrived = false
         fi
        }
 #if !defined(APART) && !defined(TWO_LINES)
-    :: atomic { looked > 1 + failovers -> looked = 0 }  /* the connection broke */
+    :: atomic { looked > 1 + failovers && back == 0 -> looked = 0; seen = 0 }  /* the connection broke */
 #endif
 #endif
-    :: atomic { p != 0 && arrived && MAY_REMOVE ->
+    :: atomic { p != 0 && arrived && MAY_REMOVE && back == 0 ->
+#ifndef NO_AHEAD
+        for (i : 1 .. LAST) {
+            if
+            :: source.entry[i] != 0 && back == 0 -> back = 1 + source.after[i]
+            :: else
+            fi
+        }
+        i = 0;
         if
-        :: source.entry[p] == o -> source.entry[p] = 0
+#ifdef LAST_ONLY
+        :: seen <= source.last -> back = 0
+#endif
+        :: back == 0 || seen < back || (seen <= LAST && source.entry[(seen <= LAST -> seen : 0)] != 0) -> back = 0
+        :: else         /* the target has a position that the source does not know: the next step sets it back */
+        fi;
+#endif
+        if
+        :: back != 0
+        :: else ->
+            if
+            :: source.entry[p] == o -> source.entry[p] = 0
+            :: else
+            fi;
+            p = 0; o = 0; a = 0; looked = 0; seen = 0; arrived = false
+        fi
+       }
+#ifndef NO_AHEAD
+    :: atomic { back != 0 ->
+        if
+        :: target.position == seen -> target.position = back - 1; set_backs++
         :: else
         fi;
-        p = 0; o = 0; a = 0; looked = 0; arrived = false
+        back = 0; p = 0; o = 0; a = 0; looked = 0; seen = 0; arrived = false
        }
+#endif
     :: atomic { p != 0 && !arrived && faults > 0 -> faults--; execute(p, o, a, arrived); is_new = false;    /* the answer is lost */
 #ifndef UNCONFIRMED
         arrived = false
 #endif
        }
     :: atomic { p != 0 && !arrived && faults > 0 && late_at == 0 -> faults--; late_at = p; late_outcome = o; late_after = a }
-    :: atomic { p != 0 && faults > 0 -> faults--; p = 0; o = 0; a = 0; looked = 0; arrived = false }       /* it dies */
+    :: atomic { p != 0 && faults > 0 -> faults--; p = 0; o = 0; a = 0; looked = 0; seen = 0; back = 0; arrived = false }       /* it dies */
     od
 }
 
@@ -214,12 +285,15 @@ active proctype Failover() {
     byte i;
 end:
     do
-    :: atomic { failovers > 0 && !has_old -> has_old = true; copy_source(old_source, source); copy_target(old_target, target); old_outcomes = outcomes }
+    :: atomic { failovers > 0 && !has_old -> has_old = true; copy_source(old_source, source); copy_target(old_target, target); old_outcomes = outcomes; old_clock = clock }
     :: atomic { has_old && failovers > 0 -> failovers--;
         has_old = false;
         if
         :: true -> owed = 0;
             copy_source(source, old_source);
+#ifdef FALLS
+            clock = old_clock; fell = 1;
+#endif
 #if !defined(ALONE) && !defined(APART)
             copy_target(target, old_target);
 #endif
@@ -233,15 +307,21 @@ end:
     od
 }
 
+#ifdef IMPORTS
+active proctype Import() {
+    atomic { target.position = LAST + 1 }
+}
+#endif
+
 /* When nothing can move any more, each follow-up has arrived. */
 active proctype Watch() {
     byte i;
     atomic {
         timeout;
         for (i : 1 .. outcomes) {
-            assert(target.got[i] <= 1)
+            assert(target.got[i] <= 1 + set_backs)
 #ifndef LOSES
-            assert(!stands[i] || target.got[i] == 1)
+            assert(!stands[i] || target.got[i] >= 1)
 #endif
         }
     }

@@ -94,7 +94,8 @@ impl Ahead {
             _ => entry.after.min(position.saturating_sub(1)),
         };
         self.last.insert(key, (entry.position, position));
-        Ok(OutboxEntry { position, after, ..entry })
+        let written = entry.written.min(position);
+        Ok(OutboxEntry { position, after, written, ..entry })
     }
 }
 
@@ -109,7 +110,7 @@ mod tests {
 
     fn entry(position: u64, after: u64) -> OutboxEntry {
         let batch = Packed::from_bytes(Bytes::from_static(b"d"));
-        OutboxEntry { target: TopicName::new("mail").unwrap(), position, after, batch }
+        OutboxEntry { target: TopicName::new("mail").unwrap(), position, after, written: position, batch }
     }
 
     #[test]

@@ -12,6 +12,7 @@ use crate::ahead::Ahead;
 use crate::ask::Repeating;
 use crate::failure::Failure;
 use crate::job_line::decoded;
+use crate::screen::many;
 
 /// Follow-ups of one outcome for one topic that have not arrived.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,10 +22,13 @@ pub struct FollowUpLine {
     pub topic: TopicName,
     /// The topic that they are for.
     pub target: TopicName,
-    /// When they were written, in µs: their place among the follow-ups of `topic`.
+    /// Their place among the follow-ups of `topic`: when they were written, in µs, or later.
     pub position: u64,
     /// The place of those in front of them for the same target; 0: there are none.
     pub after: u64,
+    /// When they were written, in µs, if that is not their place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written: Option<u64>,
     /// What they add or delete, as the store keeps it.
     pub batch_base64: String,
 }
@@ -32,7 +36,9 @@ pub struct FollowUpLine {
 impl FollowUpLine {
     fn of(topic: &TopicName, entry: OutboxEntry) -> Self {
         let batch_base64 = BASE64_STANDARD.encode(entry.batch.as_bytes());
-        Self { topic: topic.clone(), target: entry.target, position: entry.position, after: entry.after, batch_base64 }
+        let OutboxEntry { target, position, after, written, .. } = entry;
+        let written = Some(written).filter(|written| *written != position);
+        Self { topic: topic.clone(), target, position, after, written, batch_base64 }
     }
 
     /// The topic that wrote them, and the entry of its outbox.
@@ -41,7 +47,8 @@ impl FollowUpLine {
     /// What is wrong with the line.
     pub(crate) fn into_entry(self, ahead: &mut Ahead) -> Result<(TopicName, OutboxEntry), String> {
         let batch = Packed::from_bytes(decoded("batch_base64", &self.batch_base64)?);
-        let entry = OutboxEntry { target: self.target, position: self.position, after: self.after, batch };
+        let (position, written) = (self.position, self.written.unwrap_or(self.position));
+        let entry = OutboxEntry { target: self.target, position, after: self.after, written, batch };
         entry.batch().map_err(|error| error.to_string())?;
         let entry = ahead.entry(&self.topic, entry)?;
         Ok((self.topic, entry))
@@ -58,7 +65,29 @@ pub(crate) struct Outboxes {
 #[derive(Debug, Clone, Copy, Default)]
 struct Waiting {
     entries: usize,
+    /// The position of the entry before the first one.
+    before: u64,
     arrived: u64,
+}
+
+impl Waiting {
+    /// Up to which position these entries have arrived. A position at which there is none says nothing (rule 18).
+    async fn arrived_of(
+        self,
+        store: &dyn Store,
+        source: &TopicKey,
+        target: &TopicName,
+        repeating: Repeating,
+    ) -> Result<u64, Failure> {
+        if self.arrived <= self.before {
+            return Ok(self.arrived);
+        }
+        let what = format!("cannot read the outbox of topic `{}`", source.topic);
+        let behind = Some((target, self.arrived - 1));
+        let at = repeating.ask(&what, |_| store.follow_ups(source, behind, 1)).await?;
+        let is_known = at.first().is_some_and(|entry| entry.target == *target && entry.position == self.arrived);
+        Ok(if is_known { self.arrived } else { 0 })
+    }
 }
 
 impl Outboxes {
@@ -77,7 +106,7 @@ impl Outboxes {
             let is_last = page.len() < AT_ONCE;
             after = page.last().map(|seen| seen.target.clone());
             for seen in page {
-                let waiting = Waiting { entries: seen.waiting, arrived: 0 };
+                let waiting = Waiting { entries: seen.waiting, before: seen.before, arrived: 0 };
                 self.of.insert((key.topic.clone(), seen.target), waiting);
             }
             if is_last {
@@ -120,6 +149,7 @@ impl Outboxes {
             let key = TopicKey { app: app.clone(), topic: source.clone() };
             let what = format!("cannot read the outbox of topic `{source}`");
             let (mut at, mut read, mut is_first) = (0, 0, true);
+            let arrived = waiting.arrived_of(store, &key, target, repeating).await?;
             loop {
                 let ask = |tries: u32| {
                     let most = MOST_READ.checked_shr(tries).unwrap_or_default().max(1);
@@ -129,7 +159,7 @@ impl Outboxes {
                 let of_target: Vec<_> = entries.into_iter().filter(|entry| entry.target == *target).collect();
                 let Some(last) = of_target.last() else { break };
                 (at, read) = (last.position, read + of_target.len());
-                for entry in of_target.into_iter().filter(|entry| entry.position > waiting.arrived) {
+                for entry in of_target.into_iter().filter(|entry| entry.position > arrived) {
                     let after = if std::mem::take(&mut is_first) { 0 } else { entry.after };
                     write(FollowUpLine::of(source, OutboxEntry { after, ..entry }))?;
                 }
@@ -143,22 +173,43 @@ impl Outboxes {
     }
 }
 
-/// Brings follow-ups to their topic. Returns those that it refuses.
+/// Lines of one source and target that the target has answered as late.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Late {
+    pub(crate) lines: u64,
+    /// The position that the target has.
+    pub(crate) position: u64,
+    /// Whether one of the lines has this position: then an earlier try of the import has brought them. Otherwise the source has it from elsewhere.
+    pub(crate) is_of_import: bool,
+}
+
+impl Late {
+    /// What to say of them.
+    pub(crate) fn text(&self, source: &TopicName, target: &TopicName) -> String {
+        let (outcomes, position) = (many(self.lines as usize, "outcome"), self.position);
+        format!(
+            "the follow-ups of {outcomes} of topic `{source}` did nothing: topic `{target}` has had later ones from it, up to position {position}. If no \
+             earlier import brought them, import them into an app whose topic `{source}` has not run"
+        )
+    }
+}
+
+/// Brings follow-ups to their topic. Returns those that it refuses; `None`: they are late.
 pub(crate) async fn bring(
     store: &dyn Store,
     app: &AppName,
     source: &TopicName,
     entry: &OutboxEntry,
     repeating: Repeating,
-) -> Result<Vec<String>, Failure> {
+) -> Result<Option<Vec<String>>, Failure> {
     let key = TopicKey { app: app.clone(), topic: entry.target.clone() };
     let what = format!("cannot bring the follow-ups of topic `{source}` to topic `{}`", entry.target);
     let relay = |to: &dyn Producer| to.relay(entry.clone());
     let answer = repeating.send(&what, store, &key, &relay_of(source), relay).await?;
-    let BatchAnswer::Done(outcomes) = answer else { return Ok(Vec::new()) };
+    let BatchAnswer::Done(outcomes) = answer else { return Ok(None) };
     let refused = outcomes.into_iter().filter_map(|outcome| match outcome {
         FollowUpOutcome::Done => None,
         FollowUpOutcome::Refused { id, cause } => Some(format!("job `{id}` of topic `{}`: {cause}", entry.target)),
     });
-    Ok(refused.collect())
+    Ok(Some(refused.collect()))
 }

@@ -1,6 +1,7 @@
 //! `dq import`: puts the lines of an export into a store.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fmt;
 use std::io::BufRead;
 use std::path::PathBuf;
@@ -13,7 +14,7 @@ use crate::ahead::{Ahead, Cut};
 use crate::ask::Repeating;
 use crate::batch::Batch;
 use crate::failure::{Failure, so_far};
-use crate::follow_ups::bring;
+use crate::follow_ups::{Late, bring};
 use crate::line::{Line, TopicLine};
 use crate::progress::Progress;
 use crate::reader::{BadInput, Reader};
@@ -93,6 +94,8 @@ pub struct Report {
     pub follow_ups: u64,
     /// Follow-ups that their topics refuse for good, with the cause.
     pub refused: Vec<String>,
+    /// Follow-ups that did nothing, because their topics have had later ones from the same topic that are not of this import.
+    pub late: Vec<String>,
     /// Numbers that were cut back.
     pub cut: Cut,
     /// RUNNING jobs that were to be replaced and were not; at most ten.
@@ -118,6 +121,9 @@ impl fmt::Display for Report {
         }
         for refused in &self.refused {
             write!(f, "\nwarning: a follow-up was passed over: {refused}")?;
+        }
+        for late in &self.late {
+            write!(f, "\nwarning: {late}")?;
         }
         Ok(())
     }
@@ -173,6 +179,7 @@ pub async fn import(
         }
     }
     importer.send(&app, batch).await?;
+    importer.tell_late();
     importer.report.cut = importer.ahead.as_ref().map(Ahead::cut).unwrap_or_default();
     match reader.is_over || options.partial {
         true => Ok(importer.report),
@@ -189,6 +196,8 @@ struct Importer<'a> {
     numbers: BTreeMap<TopicName, u64>,
     /// What checks numbers by the store's clock.
     ahead: Option<Ahead>,
+    /// Follow-ups that were late, by source and target.
+    late: BTreeMap<(TopicName, TopicName), Late>,
     /// The last line that is imported.
     imported: u64,
     report: Report,
@@ -196,7 +205,8 @@ struct Importer<'a> {
 
 impl<'a> Importer<'a> {
     fn new(store: &'a dyn Store, options: &'a Options, progress: &'a Progress) -> Self {
-        Self { store, options, progress, numbers: BTreeMap::new(), ahead: None, imported: 0, report: Report::default() }
+        let (numbers, late) = (BTreeMap::new(), BTreeMap::new());
+        Self { store, options, progress, numbers, ahead: None, late, imported: 0, report: Report::default() }
     }
 
     /// What checks numbers by the store's clock, which is asked for once.
@@ -246,13 +256,36 @@ impl<'a> Importer<'a> {
         source: &TopicName,
         entry: &OutboxEntry,
     ) -> Result<(), Failure> {
-        let refused = bring(self.store, app, source, entry, self.options.repeating)
-            .await
-            .map_err(|source| self.failed(&source))?;
+        let repeating = self.options.repeating;
+        let brought = bring(self.store, app, source, entry, repeating).await.map_err(|source| self.failed(&source))?;
+        match brought {
+            Some(refused) => self.report.refused.extend(refused),
+            None => {
+                let late = self.late.entry((source.clone(), entry.target.clone()));
+                let late = match late {
+                    Entry::Occupied(late) => late.into_mut(),
+                    Entry::Vacant(place) => {
+                        let key = TopicKey { app: app.clone(), topic: entry.target.clone() };
+                        let what = format!("cannot read what has arrived in topic `{}`", entry.target);
+                        let position = repeating.ask(&what, |_| self.store.arrived(&key, source)).await?;
+                        place.insert(Late { lines: 0, position, is_of_import: false })
+                    }
+                };
+                late.lines += 1;
+                late.is_of_import |= late.position == entry.position;
+            }
+        }
         self.report.follow_ups += 1;
-        self.report.refused.extend(refused);
         self.imported = line;
         Ok(())
+    }
+
+    /// Reports the follow-ups that were late, and that no earlier try of this import has brought.
+    fn tell_late(&mut self) {
+        for ((source, target), late) in self.late.iter().filter(|(_, late)| !late.is_of_import) {
+            self.report.follow_ups = self.report.follow_ups.saturating_sub(late.lines);
+            self.report.late.push(late.text(source, target));
+        }
     }
 
     /// A batch failed.

@@ -104,6 +104,11 @@ impl TopicProvider {
         self.asks(limit, |store, key, limit, _| store.outbox(key, None, *limit))
     }
 
+    /// Up to which position the follow-ups of another topic have arrived.
+    pub(crate) fn arrived(&self, source: TopicName) -> Call<Query<u64>> {
+        self.asks(source, |store, key, source, _| store.arrived(key, source))
+    }
+
     /// Where the keys of the topic do not agree.
     pub(crate) fn examine(&self, request: Examine) -> Call<Query<Examined>> {
         self.asks(request, |store, key, request, _| store.examine(key, request.clone()))

@@ -90,6 +90,10 @@ codes! {
     /// Follow-ups have waited in the outbox of the topic for a minute or more. The id is the topic that they are for.
     FollowUpsWait "follow-ups-wait" Warning ""
         "end the drain of the topic that they are for, or make room in it; start a node of the topic that they come from";
+    /// The topic has a position of follow-ups that is more than a day ahead of the store's clock, and that is none of those that wait. The id
+    /// is the topic that they come from.
+    TargetAhead "target-ahead" Error "set the position back to the last one before those that wait"
+        "find out which program or import wrote the position; some of the follow-ups may arrive twice after the repair";
     /// A job set waits for a member that does not exist. The id is the name of the set.
     MemberMissing "member-missing" Error "count the job as left, so that the set waits for it no longer"
         "after a failover that lost the job, add it again to a set of another name; otherwise find out which program changes keys of dq";

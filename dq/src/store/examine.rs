@@ -87,6 +87,16 @@ pub enum Repair {
     GiveUp(GiveUp),
     /// Moves a row that cannot be read out of the way, unless it has changed. A store that has no place for it leaves it where it is.
     SetAside(UnreadableRow),
+    /// Sets the position of a source back that the topic has as a target, if it still has this one (rule 18). What the source sends again may arrive
+    /// a second time.
+    SetBack {
+        /// The topic whose follow-ups come.
+        source: TopicName,
+        /// The position that the topic has.
+        from: u64,
+        /// The position that it gets.
+        to: u64,
+    },
 }
 
 /// A job that no node can decode, to be made DEAD with its payload.

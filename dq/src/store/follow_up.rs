@@ -58,7 +58,8 @@ impl OutboxEntry {
             operation: "relay",
             source: "this version of dq cannot read the follow-up: use the version that wrote it".into(),
         };
-        let written = Timestamp::ceil_micros(self.position);
+        // No entry is written after the time of its position.
+        let written = Timestamp::ceil_micros(self.written.min(self.position));
         let mut batch = read(&self.batch.0).ok_or_else(unknown)?;
         let mut by_topic: &mut [(TopicName, NewJob)] = &mut [];
         let mut jobs: &mut [NewJob] = &mut [];

@@ -100,8 +100,8 @@ pub(crate) use moves::{escaped, plain};
 pub use operations::{Answer, Batch, BatchReply, Query, QueryReply, Request, RequestKind, StepRequest};
 pub(crate) use outage::{Outage, Party, WARNING_PAUSE};
 pub use outbox::{
-    FOLLOW_UP_BYTES, FollowUpOutcome, FollowUps, MOST_ENTRIES, MOST_FOLLOW_UPS, MOST_READ, OutboxEntry, OutboxSeen,
-    Packed, Relay, Relayed, relay_of,
+    Ahead, FOLLOW_UP_BYTES, FollowUpOutcome, FollowUps, MOST_ENTRIES, MOST_FOLLOW_UPS, MOST_READ, OutboxEntry,
+    OutboxSeen, Packed, Relay, Relayed, relay_of,
 };
 pub(crate) use outbox::{OUT_OF_ORDER, is_relay};
 pub use overview::{DueCount, HolderSeen, MOST_BUCKETS, MOST_NODES, NodesPage, NodesRequest, TopicOverview};

@@ -100,6 +100,8 @@ pub struct OutboxEntry {
     pub position: u64,
     /// The position of the entry before it for the same target; 0: it is the first.
     pub after: u64,
+    /// When its outcome was settled, in µs. The position may be later: that of the entry before it and one more.
+    pub written: u64,
     /// What the target does.
     pub batch: Packed,
 }
@@ -145,10 +147,26 @@ pub struct Relayed {
     pub busy: Option<Duration>,
     /// The next entries, those of a target in order. Without any the node does not relay any more.
     pub entries: Vec<OutboxEntry>,
+    /// Targets that are ahead. None of their entries is removed, or among the next ones.
+    pub ahead: Vec<Ahead>,
     /// How many entries there are.
     pub waiting: usize,
     /// The beginning of something in the outbox that is no entry: another program wrote it, and it stays.
     pub skipped: Option<String>,
+}
+
+/// A target whose position is above that of the entry before the first one that waits, and is none of those that wait: so the source knows no entry at
+/// it. An import, or a source that a failover took back, has left it there, and the target may answer what waits for it as late, and do nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ahead {
+    /// The target.
+    pub target: TopicName,
+    /// Its position.
+    pub position: u64,
+    /// The position to which it is set back: that of the entry before the first one that waits.
+    pub back_to: u64,
+    /// Whether the position is ahead of the store's clock by more than [`MOST_AHEAD`](super::MOST_AHEAD).
+    pub is_far: bool,
 }
 
 /// What waits in an outbox for one target.
@@ -158,6 +176,8 @@ pub struct OutboxSeen {
     pub target: TopicName,
     /// How many entries wait.
     pub waiting: usize,
-    /// The position of the first of them: when it was written, in µs.
+    /// When the first of them was written, in µs.
     pub oldest: u64,
+    /// The position of the entry before the first one.
+    pub before: u64,
 }

@@ -70,7 +70,7 @@ impl Doors<'_> {
     async fn relay(&mut self, target: &str, sample: &Sample, (position, after): (u64, u64), what: &FollowUpBatch) {
         let to = topic(target);
         let batch = packed(&to, what);
-        let entry = OutboxEntry { target: to.topic.clone(), position, after, batch };
+        let entry = OutboxEntry { target: to.topic.clone(), position, after, written: position, batch };
         let answer = self.store.producer(&to, &relay_of(&topic("source").topic)).relay(entry).await;
         self.note("relay", sample, matches!(answer, Ok(BatchAnswer::Done(done)) if done == [FollowUpOutcome::Done]));
     }
@@ -216,7 +216,7 @@ async fn survives(opened: impl AsyncFn() -> Arc<dyn Store>) -> BTreeSet<String> 
         assert_eq!(again.arrived(&to, &topic("source").topic).await.unwrap(), size);
         let id = JobId::new("next").unwrap();
         let batch = packed(&to, &FollowUpBatch::Delete(vec![id]));
-        let entry = OutboxEntry { target: to.topic.clone(), position: size + 1, after: size, batch };
+        let entry = OutboxEntry { target: to.topic.clone(), position: size + 1, after: size, written: size + 1, batch };
         let answer = again.producer(&to, &relay_of(&topic("source").topic)).relay(entry).await.unwrap();
         assert_eq!(answer, BatchAnswer::Done(vec![FollowUpOutcome::Done]));
     }

@@ -145,6 +145,24 @@ async fn an_import_refuses_follow_ups_at_a_position_that_no_clock_reaches_and_th
 }
 
 #[tokio::test]
+async fn an_import_names_follow_ups_that_come_too_late_unless_an_earlier_one_brought_them() {
+    let store = memory();
+    let now = store.counts(&topic("mail")).await.unwrap().clock.as_millis() * 1_000;
+    let text = export_with(now, 0, &[job("b")]);
+    for try_ in 0..2 {
+        let report = tried(&*store, &text, false).await.unwrap();
+        assert_eq!((report.follow_ups, &report.late[..]), (1, &[][..]), "{try_}");
+    }
+    let report = tried(&*store, &export_with(now - 1, 0, &[job("c")]), false).await.unwrap();
+    assert!(!has(&*store, "mail", "c").await);
+    assert_eq!((report.follow_ups, report.late.len()), (0, 1));
+    let says = format!(
+        "of 1 outcome of topic `orders` did nothing: topic `mail` has had later ones from it, up to position {now}"
+    );
+    assert!(report.to_string().contains(&says), "{report}");
+}
+
+#[tokio::test]
 async fn an_import_cuts_back_positions_that_are_ahead_of_the_clock_if_it_may_and_reports_it() {
     let store = memory();
     let ahead = store.counts(&topic("mail")).await.unwrap().clock.as_millis() * 1_000 + 400 * MOST_AHEAD;

@@ -22,8 +22,8 @@ use crate::job::{TopicKey, TopicName};
 use crate::provider::RefusedJob;
 use crate::store::in_call_timeout;
 use crate::store::{
-    BatchAnswer, FollowUpOutcome, MOST_ENTRIES, OutboxEntry, Producer, Relay as Request, Relayed, StoreError, Waits,
-    relay_of,
+    Ahead, BatchAnswer, FollowUpOutcome, MOST_ENTRIES, OutboxEntry, Producer, Relay as Request, Relayed, Repair,
+    StoreError, Waits, relay_of,
 };
 
 /// For how long the store gives no entries to others.
@@ -136,7 +136,7 @@ impl Relay {
         };
         let asked = self.parts.store.relay(&self.parts.key, &request);
         let answer = in_call_timeout(self.environment(), self.parts.node.call_timeout, "relay", asked).await;
-        let Relayed { busy, entries, waiting, skipped } = match answer {
+        let Relayed { busy, entries, ahead, waiting, skipped } = match answer {
             Ok(relayed) => relayed,
             Err(error) => {
                 tracing::debug!(topic = %self.parts.key.topic, %error, "cannot relay follow-ups; dq tries again");
@@ -149,12 +149,21 @@ impl Relay {
         if let Some(busy) = busy {
             return ControlFlow::Break(Some(now + busy + Duration::from_millis(1)));
         }
-        self.arrived.clear();
+        for (name, _) in std::mem::take(&mut self.arrived) {
+            let is_ahead = ahead.iter().any(|ahead| ahead.target == name);
+            if let Some(target) = self.targets.get_mut(&name).filter(|_| !is_ahead) {
+                target.failures = 0;
+            }
+        }
         self.parts.stats.follow_ups.set(waiting);
         if let Some(begins) = skipped {
             self.unread.skipped(&self.parts, &begins);
         }
-        if entries.is_empty() {
+        let mut set_back = false;
+        for ahead in ahead {
+            set_back |= self.set_back(ahead, now).await;
+        }
+        if entries.is_empty() && !set_back {
             let rests = self.targets.values().filter_map(|target| target.rests);
             return ControlFlow::Break(rests.filter(|until| now < *until).min());
         }
@@ -185,8 +194,7 @@ impl Relay {
                 entries.truncate(1);
             }
             Some(async move {
-                let (arrived, answer) = send_all(&parts, &*producer, entries).await;
-                (target, Sent { first, arrived, error: answer.err() })
+                (target, send_all(&parts, &*producer, first, entries).await)
             })
         });
         let sent: Vec<_> = sent.collect();
@@ -195,6 +203,47 @@ impl Relay {
             self.after(&target, &sent, now);
             self.arrived.extend(sent.arrived.map(|position| (target, position)));
         }
+    }
+
+    /// Sets back a target that has a position at which the outbox has no entry: it may answer what waits for it as late. Returns whether it has been
+    /// set back.
+    async fn set_back(&mut self, ahead: Ahead, now: Duration) -> bool {
+        let Ahead { target, position, back_to, is_far } = ahead;
+        let (source, environment) = (self.parts.key.topic.clone(), self.environment().clone());
+        if !is_far {
+            let key = TopicKey { app: self.parts.key.app.clone(), topic: target.clone() };
+            let repair = Repair::SetBack { source: source.clone(), from: position, to: back_to };
+            let answer = self.parts.store.repair(&key, &repair);
+            match in_call_timeout(&environment, self.parts.node.call_timeout, "repair", answer).await {
+                Ok(false) => {
+                    // It has another position by now.
+                    self.rest(&target, now);
+                    return false;
+                }
+                Ok(true) => {
+                    tracing::warn!(topic = %source, %target, position, back_to, "the topic `target` has a position of follow-ups that this topic does not know, after a failover or an import: what waits for it is sent again, and some of it may arrive twice");
+                    return true;
+                }
+                Err(error) => {
+                    self.rest(&target, now);
+                    tracing::debug!(topic = %source, %target, %error, "cannot set the position of a target back; dq tries again");
+                    return false;
+                }
+            }
+        }
+        self.rest(&target, now);
+        if let Some(since) = Waits::to_say(&mut self.target(&target).waits, &environment) {
+            tracing::error!(topic = %source, %target, %since, position, "the topic `target` has a position of follow-ups that is more than a day ahead of the store's clock: they wait. Find out who wrote it, and run `dq doctor --repair`");
+        }
+        false
+    }
+
+    /// A target rests, and is then tried with one entry.
+    fn rest(&mut self, name: &TopicName, now: Duration) {
+        let environment = self.environment().clone();
+        let target = self.target(name);
+        let pause = environment.growing_pause(FIRST_REST, LONGEST_REST, target.failures, 2);
+        (target.rests, target.failures) = (Some(now + pause), target.failures.saturating_add(1));
     }
 
     fn target(&mut self, name: &TopicName) -> &mut Target {
@@ -211,7 +260,7 @@ impl Relay {
         let (environment, topic) = (self.environment().clone(), self.parts.key.topic.clone());
         let target = self.target(name);
         if sent.arrived.is_some() {
-            (target.rests, target.failures, target.early) = (None, 0, None);
+            (target.rests, target.early) = (None, None);
         }
         let is_first_early = sent.arrived.is_none() && target.early != Some(sent.first);
         let error = match &sent.error {
@@ -223,7 +272,7 @@ impl Relay {
             error => error.as_ref(),
         };
         let Some(error) = error else {
-            let has_waited = sent.arrived.and_then(|_| Waits::over(&mut target.waits));
+            let has_waited = sent.is_new.then(|| Waits::over(&mut target.waits)).flatten();
             if let Some(since) = has_waited {
                 tracing::info!(%topic, target = %name, %since, "the topic takes follow-ups again");
             }
@@ -232,14 +281,14 @@ impl Relay {
         if let Some(since) = Waits::to_say(&mut target.waits, &environment) {
             tracing::warn!(%topic, target = %name, %since, %error, "the follow-ups for this topic wait; dq tries again");
         }
-        let pause = environment.growing_pause(FIRST_REST, LONGEST_REST, target.failures, 2);
-        let (failures, waits) = (target.failures.saturating_add(1), target.waits);
+        let (failures, waits) = (target.failures, target.waits);
         if error.ends_connection() || !error.nothing_done() {
             // The producer may be broken for good.
             self.targets.remove(name);
         }
         let target = self.target(name);
-        (target.rests, target.failures, target.waits, target.early) = (Some(now + pause), failures, waits, None);
+        (target.failures, target.waits, target.early) = (failures, waits, None);
+        self.rest(name, now);
     }
 }
 
@@ -249,29 +298,32 @@ struct Sent {
     first: u64,
     /// That of the last one which was answered.
     arrived: Option<u64>,
+    /// Whether the target has executed one of them, and not only answered late.
+    is_new: bool,
     /// Why the next one was not.
     error: Option<StoreError>,
 }
 
 /// Sends the entries of one target without waiting for the answers in between: one that comes too early is refused, because it names the
-/// one before it. Returns the position of the last one that was answered, too.
-async fn send_all(
-    parts: &Parts,
-    producer: &dyn Producer,
-    entries: Vec<OutboxEntry>,
-) -> (Option<u64>, Result<(), StoreError>) {
-    let sent: Vec<_> =
-        entries.into_iter().map(|entry| (entry.target.clone(), entry.position, producer.relay(entry))).collect();
-    let mut arrived = None;
-    for (target, position, answer) in sent {
+/// one before it.
+async fn send_all(parts: &Parts, producer: &dyn Producer, first: u64, entries: Vec<OutboxEntry>) -> Sent {
+    let send = |entry: OutboxEntry| (entry.target.clone(), entry.position, entry.written, producer.relay(entry));
+    let answers: Vec<_> = entries.into_iter().map(send).collect();
+    let mut sent = Sent { first, arrived: None, is_new: false, error: None };
+    for (target, position, written, answer) in answers {
         let answer = match in_call_timeout(&parts.environment, parts.node.call_timeout, "relay", answer).await {
             Ok(answer) => answer,
-            Err(error) => return (arrived, Err(error)),
+            Err(error) => {
+                sent.error = Some(error);
+                break;
+            }
         };
-        arrived = Some(position);
-        let micros = parts.environment.wall().as_millis().saturating_mul(1_000);
-        parts.stats.relayed(micros.saturating_sub(position));
+        // The store removes it, unless the target is ahead.
+        sent.arrived = Some(position);
         let BatchAnswer::Done(outcomes) = answer else { continue };
+        sent.is_new = true;
+        let micros = parts.environment.wall().as_millis().saturating_mul(1_000);
+        parts.stats.relayed(micros.saturating_sub(written));
         for outcome in outcomes {
             if let FollowUpOutcome::Refused { id, cause } = outcome {
                 tracing::warn!(topic = %parts.key.topic, %target, job.id = %id, cause, "the target refuses a follow-up for good: it is passed over");
@@ -279,5 +331,5 @@ async fn send_all(
             }
         }
     }
-    (arrived, Ok(()))
+    sent
 }

@@ -38,12 +38,21 @@ impl Unread {
                 self.found(parts, &entry, error.to_string());
                 continue;
             }
-            while let Some(before) = self.known.get(&(entry.target.clone(), entry.after)) {
-                entry.after = *before;
-            }
+            entry.after = self.before(&entry, read.last());
             read.push(entry);
         }
         read
+    }
+
+    /// The position that an entry follows, behind the last one that the round has so far.
+    fn before(&self, entry: &OutboxEntry, last: Option<&OutboxEntry>) -> u64 {
+        let mut before = entry.after;
+        while let Some(further) = self.known.get(&(entry.target.clone(), before)) {
+            before = *further;
+        }
+        // The one before cannot be read so far that it names one. The round begins with the first that there is.
+        let follows = last.filter(|last| before == 0 && last.target == entry.target);
+        follows.map_or(before, |last| last.position)
     }
 
     fn found(&mut self, parts: &Parts, OutboxEntry { target, position, after, .. }: &OutboxEntry, cause: String) {
@@ -61,5 +70,31 @@ impl Unread {
         if self.warned.is_due(parts.environment.now()) {
             tracing::warn!(topic = %parts.key.topic, begins, "the outbox has something that is no follow-up: it stays there, and follow-ups pass it; `dq doctor` names it");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::store::Packed;
+
+    fn entry(target: &str, position: u64, after: u64) -> OutboxEntry {
+        let batch = Packed::from_bytes(Bytes::new());
+        OutboxEntry { target: TopicName::new(target).unwrap(), position, after, written: position, batch }
+    }
+
+    #[test]
+    fn an_entry_follows_the_one_that_can_be_read_before_it() {
+        let known = [(3, 2), (4, 3), (7, 0)].map(|(position, after)| ((TopicName::new("a").unwrap(), position), after));
+        let unread = Unread { known: known.into(), ..Unread::default() };
+        assert_eq!(unread.before(&entry("a", 2, 1), None), 1);
+        assert_eq!(unread.before(&entry("a", 5, 4), None), 2);
+        assert_eq!(unread.before(&entry("b", 5, 4), None), 4, "of another target");
+        // The one before names none: it follows the last one of the round, or is the first that there is.
+        assert_eq!(unread.before(&entry("a", 8, 7), None), 0);
+        assert_eq!(unread.before(&entry("a", 8, 7), Some(&entry("a", 5, 2))), 5);
+        assert_eq!(unread.before(&entry("a", 8, 7), Some(&entry("0", 9, 8))), 0);
     }
 }

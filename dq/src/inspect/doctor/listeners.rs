@@ -1,14 +1,14 @@
 //! Who listens to a topic and who calls it, and the clock of the store.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
 use super::Doctor;
-use super::finding::Finding;
+use super::finding::{Finding, Remedy};
 use crate::inspect::topic::InspectedTopic;
 use crate::job::TopicName;
 use crate::provider::{CallError, TopicProvider};
-use crate::store::{FindingCode, MOST_NODES, TopicOverview};
+use crate::store::{FindingCode, MOST_AHEAD, MOST_NODES, OutboxSeen, Repair, StoreError, TopicOverview};
 use crate::time::Timestamp;
 
 /// How far the clock of the store may be from that of this machine.
@@ -47,12 +47,13 @@ impl Doctor {
         Ok(())
     }
 
-    /// Looks whether follow-ups have waited for long.
-    pub(super) async fn examine_outbox(&mut self, topic: &TopicProvider) -> Result<(), CallError> {
-        for seen in topic.outbox(MOST_TARGETS).await? {
+    /// Looks whether follow-ups have waited for long. Returns for which topics some wait.
+    pub(super) async fn examine_outbox(&mut self, topic: &TopicProvider) -> Result<VecDeque<OutboxSeen>, CallError> {
+        let waits = topic.outbox(MOST_TARGETS).await?;
+        for seen in &waits {
             let waited = self.provider.wall().since(Timestamp::floor_micros(seen.oldest));
             if waited >= LONG_WAIT {
-                let (waiting, target) = (seen.waiting, seen.target);
+                let (waiting, target) = (seen.waiting, &seen.target);
                 let text = format!(
                     "follow-ups of {waiting} runs wait for topic {target}, the first for {}",
                     in_seconds(waited)
@@ -61,6 +62,34 @@ impl Doctor {
                 self.found(Finding { id: Some(target.to_string()), ..finding });
             }
         }
+        Ok(waits.into())
+    }
+
+    /// Looks whether a topic for which follow-ups wait is so far ahead that no node sets it back (rule 18).
+    pub(super) async fn examine_target(&mut self, from: &TopicProvider, seen: &OutboxSeen) -> Result<(), CallError> {
+        // What is no name of a topic any more takes nothing.
+        let (source, Ok(target)) = (from.name(), self.provider.topic(seen.target.as_str())) else { return Ok(()) };
+        let arrived = match target.arrived(source.clone()).await {
+            // The names of all keys have shown that already, and it is no fault of this topic.
+            Err(error) if matches!(error.of_store(), Some(StoreError::WrongType { .. })) => return Ok(()),
+            arrived => arrived?,
+        };
+        let clock = from.counts().await?.clock.as_millis().saturating_mul(1_000);
+        if arrived <= seen.before || arrived <= clock.saturating_add(MOST_AHEAD) {
+            return Ok(());
+        }
+        // What has arrived since the outbox was read is gone by now.
+        let waits = from.outbox(MOST_TARGETS).await?;
+        let Some(seen) = waits.iter().find(|now| now.target == seen.target && now.before < arrived) else {
+            return Ok(());
+        };
+        let text = format!(
+            "follow-ups of {} runs of topic {source} wait, because the topic has their position {arrived}, which is more than a day ahead of the clock",
+            seen.waiting
+        );
+        let set_back = Repair::SetBack { source: source.clone(), from: arrived, to: seen.before };
+        let finding = Finding::new(FindingCode::TargetAhead, Some(seen.target.clone()), text);
+        self.found(Finding { id: Some(source.to_string()), remedy: Some(Remedy::Step(set_back)), ..finding });
         Ok(())
     }
 

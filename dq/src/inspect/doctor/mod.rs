@@ -21,7 +21,7 @@ use finding::Remedy;
 use super::inspector::Inspector;
 use crate::job::{JobId, NodeId, State, TopicName};
 use crate::provider::{CallError, Provider, TopicProvider};
-use crate::store::{Cursor, GiveUp, Mismatch, Repair};
+use crate::store::{Cursor, GiveUp, Mismatch, OutboxSeen, Repair};
 use schemas::Undecoded;
 
 /// How many findings a doctor keeps at most. Repair these, and examine again.
@@ -90,6 +90,8 @@ enum Part {
         after: Option<JobId>,
     },
     Outbox,
+    /// The topics for which follow-ups wait.
+    Targets(VecDeque<OutboxSeen>),
     /// The job sets that live here and have waited for long, one a step.
     Sets(VecDeque<JobId>),
     Keys {
@@ -109,6 +111,10 @@ impl Part {
             Self::Whole => ("the topic as a whole", Some(Self::Schedules { after: None })),
             Self::Schedules { .. } => ("a page of the schedules", Some(Self::Outbox)),
             Self::Outbox => ("the outbox", Some(Self::Keys { after: None })),
+            Self::Targets(mut targets) => match targets.pop_front() {
+                Some(_) => ("a topic for which follow-ups wait", Some(Self::Targets(targets))),
+                None => ("the job sets", Some(Self::Keys { after: None })),
+            },
             Self::Sets(mut sets) => {
                 sets.pop_front();
                 let following = if sets.is_empty() { Self::Keys { after: None } } else { Self::Sets(sets) };

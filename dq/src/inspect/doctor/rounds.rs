@@ -113,7 +113,14 @@ impl Doctor {
                 Ok(Some(next.map_or(Part::Outbox, |next| Part::Schedules { after: Some(next) })))
             }
             Part::Outbox => {
-                self.examine_outbox(topic).await?;
+                let targets = self.examine_outbox(topic).await?;
+                Ok(Some(Part::Targets(targets)))
+            }
+            Part::Targets(mut targets) => {
+                if let Some(seen) = targets.pop_front() {
+                    self.examine_target(topic, &seen).await?;
+                    return Ok(Some(Part::Targets(targets)));
+                }
                 let sets = self.waiting_sets(topic).await?;
                 Ok(Some(if sets.is_empty() { Part::Keys { after: None } } else { Part::Sets(sets) }))
             }

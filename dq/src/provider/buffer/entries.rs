@@ -19,10 +19,15 @@ use crate::time::Timestamp;
 /// How many entries are read and sent at once.
 const AT_ONCE: usize = 64;
 
-/// Texts of the directory itself: the name under which the store knows it, its last position, and whose adds it has.
+/// Texts of the directory itself: the name under which the store knows it, the last place, whose adds it has, and, in front of the name of a topic,
+/// which numbers were given out for it.
 const NAME: &str = "name";
 const LAST: &str = "last";
 const APP: &str = "app";
+const NUMBERS: &str = "numbers:";
+
+/// The header of an entry that was not written at the time of its place: when it was, in ms.
+const WRITTEN: &str = "written";
 
 /// The entries of a buffer.
 pub(super) struct Entries {
@@ -57,8 +62,27 @@ impl fmt::Debug for Entries {
 /// An entry as it was read.
 #[derive(Debug, Clone)]
 pub(super) struct Read {
-    pub(super) entry: OutboxEntry,
+    /// Its place in the directory.
+    pub(super) place: u64,
+    /// When it was written, by the clock of the program.
+    pub(super) written: Timestamp,
+    pub(super) batch: Packed,
     pub(super) size: Size,
+}
+
+/// The entries for a topic up to this place have numbers, and the last of them has this one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Given {
+    pub(super) place: u64,
+    pub(super) number: u64,
+}
+
+impl Read {
+    /// The entry under its number, behind another one. It was written at this time of the store's clock.
+    pub(super) fn entry(&self, topic: &TopicKey, position: u64, after: u64, written: Timestamp) -> OutboxEntry {
+        let (target, written) = (topic.topic.clone(), written.as_millis() * 1_000);
+        OutboxEntry { target, position, after, written, batch: self.batch.clone() }
+    }
 }
 
 impl Entries {
@@ -98,7 +122,7 @@ impl Entries {
         loop {
             let (page, next) = self.page(topic, after, MOST_JOBS).await?;
             for read in page {
-                state.note(topic, read.entry.position, read.size);
+                state.note(topic, read.place, read.size);
                 state.knows(topic);
             }
             after = next;
@@ -114,8 +138,13 @@ impl Entries {
 
     /// Writes an entry, behind those that were written before. The caller holds a lock, so that they come in order.
     pub(super) fn write(&self, topic: &TopicKey, written: &Written) -> Pending<()> {
-        let at = Timestamp::floor_micros(written.position);
-        let job = new(entry_id(written.position), written.batch.as_bytes(), at);
+        let at = Timestamp::floor_micros(written.place);
+        let mut metadata = Metadata::default();
+        if at != written.at {
+            // The clock of the program fell back: places, by which entries are read, do not.
+            metadata.headers.push((WRITTEN.to_owned(), written.at.as_millis().to_string()));
+        }
+        let job = new(entry_id(written.place), &metadata, written.batch.as_bytes(), at);
         let producer = self.directory.producer(topic, &self.writer.0);
         let answer = producer.add(self.writer.of(vec![job]));
         Box::pin(async move {
@@ -130,10 +159,26 @@ impl Entries {
         Ok(self.page(topic, None, AT_ONCE).await?.0)
     }
 
-    /// Removes entries. No later one gets `last` or a smaller position.
+    /// Which numbers were given out last for a topic.
+    pub(super) async fn numbers(&self, topic: &TopicKey) -> Result<Option<Given>, StoreError> {
+        let known = self.directory.get(&own_key(), &[numbers_id(topic)]).await?;
+        let text = known.into_iter().flatten().next().as_ref().and_then(text_of);
+        let read = |text: String| {
+            let (place, number) = text.split_once(' ')?;
+            Some(Given { place: place.parse().ok()?, number: number.parse().ok()? })
+        };
+        text.map(|text| read(text).ok_or_else(|| damaged("its numbers cannot be read"))).transpose()
+    }
+
+    /// Keeps which numbers are given out, before an entry is sent under one.
+    pub(super) async fn keep_numbers(&self, topic: &TopicKey, given: Given) -> Result<(), StoreError> {
+        self.note_at(numbers_id(topic), &format!("{} {}", given.place, given.number)).await
+    }
+
+    /// Removes entries. No later one gets `last` or a smaller place.
     pub(super) async fn remove(&self, topic: &TopicKey, gone: &[u64], last: u64) -> Result<(), StoreError> {
         self.note(LAST, &last.to_string()).await?;
-        let delete = |position: &u64| Command::new(CommandKind::Delete, entry_id(*position));
+        let delete = |place: &u64| Command::new(CommandKind::Delete, entry_id(*place));
         let items = gone.iter().map(delete).collect();
         let producer = self.directory.producer(topic, &self.sender.0);
         done(&producer.command(self.sender.of(items)).await?)
@@ -141,7 +186,11 @@ impl Entries {
 
     /// Keeps a text of the directory itself.
     async fn note(&self, what: &str, text: &str) -> Result<(), StoreError> {
-        let job = new(id_of(what), text.as_bytes(), Timestamp::EPOCH);
+        self.note_at(id_of(what), text).await
+    }
+
+    async fn note_at(&self, id: JobId, text: &str) -> Result<(), StoreError> {
+        let job = new(id, &Metadata::default(), text.as_bytes(), Timestamp::EPOCH);
         let producer = self.directory.producer(&own_key(), &self.sender.0);
         done(&producer.add(self.sender.of(vec![job])).await?)
     }
@@ -165,9 +214,13 @@ fn own_key() -> TopicKey {
     TopicKey { app: app.expect("it is a name"), topic: topic.expect("it is a name") }
 }
 
-/// An entry sorts by its position.
-fn entry_id(position: u64) -> JobId {
-    id_of(&format!("{position:020}"))
+/// An entry sorts by its place.
+fn entry_id(place: u64) -> JobId {
+    id_of(&format!("{place:020}"))
+}
+
+fn numbers_id(topic: &TopicKey) -> JobId {
+    id_of(&format!("{NUMBERS}{}", topic.topic))
 }
 
 /// A batch that the directory passed over was not done.
@@ -183,8 +236,8 @@ fn id_of(text: &str) -> JobId {
 }
 
 /// A job of the directory.
-fn new(id: JobId, bytes: &[u8], at: Timestamp) -> NewJob {
-    let record = Record::new(&Metadata::default(), Codec::Json, bytes);
+fn new(id: JobId, metadata: &Metadata, bytes: &[u8], at: Timestamp) -> NewJob {
+    let record = Record::new(metadata, Codec::Json, bytes);
     NewJob { due: Due::At(at), on_duplicate: OnDuplicate::Replace, ..NewJob::new(id, record) }
 }
 
@@ -193,12 +246,15 @@ fn text_of(stored: &Stored) -> Option<String> {
 }
 
 fn read(topic: &TopicKey, stored: &Stored) -> Result<Read, StoreError> {
-    let position = stored.id.as_str().parse().map_err(|_| damaged("an entry has no position"))?;
+    let place = stored.id.as_str().parse().map_err(|_| damaged("an entry has no place"))?;
+    let headers = stored.record.metadata().map_err(|_| damaged("an entry does not decode"))?.headers;
+    let header = headers.iter().find(|(name, _)| name == WRITTEN).and_then(|(_, value)| value.parse().ok());
+    let written = header.map_or_else(|| Timestamp::floor_micros(place), Timestamp::from_millis);
     let (_, payload) = stored.record.payload().map_err(|_| damaged("an entry does not decode"))?;
     let (bytes, batch) = (payload.len(), Packed::from_bytes(Bytes::copy_from_slice(payload)));
-    let entry = OutboxEntry { target: topic.topic.clone(), position, after: 0, batch };
-    let jobs = entry.batch()?.len();
-    Ok(Read { entry, size: Size { jobs, bytes } })
+    let mut read = Read { place, written, batch, size: Size { jobs: 0, bytes } };
+    read.size.jobs = read.entry(topic, 0, 0, written).batch()?.len();
+    Ok(read)
 }
 
 fn damaged(what: &str) -> StoreError {

@@ -5,8 +5,9 @@
 //! holds. Everything else that callers ask fails as it does without a buffer. A batch that was on its way is repeated for a moment, and is then *unknown* to
 //! its callers, because the store may have executed it.
 //!
-//! What waits is sent as an outbox is relayed (rule 18): the directory has a name, its batches have positions, and the store never forgets
-//! the last one that has arrived. So each batch is executed once, however often this program is killed and however long that takes.
+//! What waits is sent as an outbox is relayed (rule 18): the directory has a name, each batch gets a number, and the store never forgets
+//! the last one that has arrived. The numbers follow the store's clock and what the store has, and are kept on the disk before they are used: so each
+//! batch is executed once, however often this program is killed, how long that takes, and whatever its clock says.
 
 use std::fmt;
 use std::future::ready;
@@ -91,8 +92,7 @@ impl Buffer {
     fn keep(self: &Arc<Self>, topic: &TopicKey, jobs: Vec<NewJob>) -> Pending<BatchReply> {
         let kept = {
             let mut state = self.state();
-            let now = self.now_of_store(&state);
-            state.write(topic, jobs, now, self.bounds).map(|written| {
+            state.write(topic, jobs, self.environment.wall(), self.bounds).map(|written| {
                 let answer = self.entries.write(topic, &written);
                 (written, answer)
             })
@@ -104,7 +104,7 @@ impl Buffer {
             match answer.await {
                 Ok(()) => Ok(written.answer()),
                 Err(error) => {
-                    buffer.state().forget(&topic, &[written.position]);
+                    buffer.state().forget(&topic, &[written.place]);
                     Err(error)
                 }
             }
@@ -114,8 +114,8 @@ impl Buffer {
     /// The store's clock by now, in µs: the last time that it told and what has passed since, or the wall clock if it has told none.
     fn now_of_store(&self, state: &State) -> u64 {
         match state.clock {
-            Some((micros, at)) => micros + self.environment.now().saturating_sub(at).as_micros() as u64,
-            None => self.environment.wall().as_millis() * 1_000,
+            Some((micros, at)) => micros.saturating_add(self.environment.now().saturating_sub(at).as_micros() as u64),
+            None => self.environment.wall().as_millis().saturating_mul(1_000),
         }
     }
 

@@ -7,11 +7,14 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 use super::Buffer;
-use super::entries::Read;
+use super::entries::{Given, Read};
 use crate::environment::Environment;
 use crate::job::{JobId, TopicKey};
 use crate::provider::RefusedJob;
-use crate::store::{BatchAnswer, FollowUpBatch, FollowUpOutcome, StoreError, Waits, in_call_timeout, relay_of};
+use crate::store::{
+    BatchAnswer, FollowUpBatch, FollowUpOutcome, OutboxEntry, StoreError, Waits, in_call_timeout, relay_of,
+};
+use crate::time::Timestamp;
 
 /// How often the store's clock is read while the store answers.
 const CLOCK_EVERY: Duration = Duration::from_secs(60);
@@ -91,24 +94,24 @@ impl Buffer {
             if read.is_empty() {
                 return Ok(());
             }
-            let now = self.now_of_store(&self.state());
-            let is_old = |read: &Read| read.entry.position.saturating_add(self.bounds.age.as_micros() as u64) < now;
+            let wall = self.environment.wall();
+            let is_old = |read: &Read| wall.since(read.written) > self.bounds.age;
             let (old, new): (Vec<_>, Vec<_>) = read.into_iter().partition(is_old);
             self.drop_old(topic, &old).await?;
-            // An entry that overtakes the one before it is refused. The first one follows what the store has.
-            let mut after = 0;
+            if new.is_empty() {
+                continue;
+            }
             let mut sent = Vec::with_capacity(new.len());
-            for Read { mut entry, size } in new {
-                entry.after = std::mem::replace(&mut after, entry.position);
-                sent.push((entry.position, size, producer.relay(entry)));
+            for (Read { place, size, .. }, entry) in self.numbered(topic, new).await? {
+                sent.push((place, size, producer.relay(entry)));
             }
             let (mut gone, mut failed) = (Vec::new(), None);
-            for (position, size, answer) in sent {
+            for (place, size, answer) in sent {
                 match in_call_timeout(&self.environment, self.bounds.call_timeout, "relay", answer).await {
                     Ok(answer) => {
                         self.note_outcomes(topic, answer);
                         self.state().sent(size.jobs);
-                        gone.push(position);
+                        gone.push(place);
                     }
                     Err(error) => {
                         failed = Some(error);
@@ -126,16 +129,51 @@ impl Buffer {
         }
     }
 
+    /// The entries under their numbers. Those that may have been sent before keep theirs, unless the store has a later one, which is none of this buffer.
+    async fn numbered(&self, topic: &TopicKey, mut new: Vec<Read>) -> Result<Vec<(Read, OutboxEntry)>, StoreError> {
+        let (environment, timeout) = (&self.environment, self.bounds.call_timeout);
+        let arrived = self.store.arrived(topic, &self.entries.name);
+        let arrived = in_call_timeout(environment, timeout, "arrived", arrived).await?;
+        let clock = in_call_timeout(environment, timeout, "counts", self.store.counts(topic)).await?.clock;
+        let given = self.entries.numbers(topic).await?;
+        let is_given = |read: &Read, given: &Given| read.place <= given.place;
+        let again =
+            given.filter(|given| arrived <= given.number && new.first().is_some_and(|read| is_given(read, given)));
+        let last = match again {
+            Some(given) => {
+                new.retain(|read| is_given(read, &given));
+                given.number
+            }
+            None => {
+                let before = given.map_or(0, |given| given.number).max(arrived);
+                let first = before.saturating_add(1).max(clock.as_millis().saturating_mul(1_000));
+                let last = first.saturating_add(new.len() as u64 - 1);
+                let place = new.last().map_or(0, |read| read.place);
+                self.entries.keep_numbers(topic, Given { place, number: last }).await?;
+                last
+            }
+        };
+        // An entry that overtakes the one before it is refused. The first one follows what the store has.
+        let (first, wall) = (last.saturating_sub(new.len() as u64 - 1), environment.wall());
+        let numbered = new.into_iter().zip(first..).map(|(read, number)| {
+            let written =
+                Timestamp::from_millis(clock.as_millis().saturating_sub(wall.since(read.written).as_millis() as u64));
+            let entry = read.entry(topic, number, if number == first { 0 } else { number - 1 }, written);
+            (read, entry)
+        });
+        Ok(numbered.collect())
+    }
+
     async fn drop_old(&self, topic: &TopicKey, old: &[Read]) -> Result<(), StoreError> {
-        for Read { entry, .. } in old {
-            if let FollowUpBatch::Add(jobs) = entry.batch()? {
+        for read in old {
+            if let FollowUpBatch::Add(jobs) = read.entry(topic, 0, 0, read.written).batch()? {
                 for job in jobs {
                     let cause = "it waited in the buffer for longer than `buffer_age`".to_owned();
                     self.refuse(topic, &job.id, cause);
                 }
             }
         }
-        let gone: Vec<_> = old.iter().map(|read| read.entry.position).collect();
+        let gone: Vec<_> = old.iter().map(|read| read.place).collect();
         self.remove(topic, &gone).await
     }
 
@@ -168,7 +206,7 @@ impl Buffer {
         let Some(topic) = self.state().known() else { return Ok(()) };
         let counts = in_call_timeout(&self.environment, self.bounds.call_timeout, "counts", self.store.counts(&topic));
         let clock = counts.await?.clock;
-        self.state().clock = Some((clock.as_millis() * 1_000, self.environment.now()));
+        self.state().clock = Some((clock.as_millis().saturating_mul(1_000), self.environment.now()));
         Ok(())
     }
 }

@@ -25,7 +25,7 @@ pub struct BufferHealth {
     pub jobs: usize,
     /// How many bytes they have.
     pub bytes: usize,
-    /// When the first of them was added, by the store's clock.
+    /// When the first of them was added, by the clock of this program.
     pub oldest: Option<Timestamp>,
     /// How many jobs were sent since the start of the provider.
     pub sent: u64,
@@ -38,8 +38,10 @@ pub struct BufferHealth {
 /// A batch of adds for one topic, as the directory keeps it.
 #[derive(Debug)]
 pub(super) struct Written {
-    /// When it was written, by the store's clock in µs: `max(last + 1, now)`.
-    pub(super) position: u64,
+    /// Its place in the directory: `max(last + 1, clock of the program in µs)`.
+    pub(super) place: u64,
+    /// When it was written, by the clock of the program.
+    pub(super) at: Timestamp,
     pub(super) batch: Packed,
     pub(super) jobs: usize,
 }
@@ -73,10 +75,10 @@ pub(super) struct State {
     topic: Option<TopicKey>,
     /// The highest number of each producer that went to the store.
     forwarded: BTreeMap<(TopicKey, ProducerId), Arc<AtomicU64>>,
-    /// The entries of each topic, by position.
+    /// The entries of each topic, by place.
     waiting: BTreeMap<TopicKey, BTreeMap<u64, Size>>,
     size: Size,
-    /// The last position.
+    /// The last place.
     pub(super) last: u64,
     sent: u64,
     refused: u64,
@@ -84,7 +86,7 @@ pub(super) struct State {
 }
 
 impl State {
-    /// No entry has this position or a smaller one.
+    /// No entry has this place or a smaller one.
     pub(super) fn behind(last: u64) -> Self {
         Self { last, ..Self::default() }
     }
@@ -131,7 +133,7 @@ impl State {
         &mut self,
         topic: &TopicKey,
         mut jobs: Vec<NewJob>,
-        now: u64,
+        at: Timestamp,
         bounds: Bounds,
     ) -> Result<Written, StoreError> {
         for job in &mut jobs {
@@ -148,25 +150,25 @@ impl State {
         if full {
             return Err(StoreError::Other { operation: "add", source: is_full(self.size).into() });
         }
-        let position = now.max(self.last.saturating_add(1));
-        let written = Written { position, batch, jobs: count };
-        self.note(topic, position, written.size());
+        let place = at.as_millis().saturating_mul(1_000).max(self.last.saturating_add(1));
+        let written = Written { place, at, batch, jobs: count };
+        self.note(topic, place, written.size());
         Ok(written)
     }
 
     /// There is an entry.
-    pub(super) fn note(&mut self, topic: &TopicKey, position: u64, size: Size) {
-        self.last = self.last.max(position);
+    pub(super) fn note(&mut self, topic: &TopicKey, place: u64, size: Size) {
+        self.last = self.last.max(place);
         self.size.jobs = self.size.jobs.saturating_add(size.jobs);
         self.size.bytes = self.size.bytes.saturating_add(size.bytes);
-        self.waiting.entry(topic.clone()).or_default().insert(position, size);
+        self.waiting.entry(topic.clone()).or_default().insert(place, size);
     }
 
     /// These entries are gone.
     pub(super) fn forget(&mut self, topic: &TopicKey, gone: &[u64]) {
         let Some(of_topic) = self.waiting.get_mut(topic) else { return };
-        for position in gone {
-            if let Some(size) = of_topic.remove(position) {
+        for place in gone {
+            if let Some(size) = of_topic.remove(place) {
                 self.size.jobs = self.size.jobs.saturating_sub(size.jobs);
                 self.size.bytes = self.size.bytes.saturating_sub(size.bytes);
             }
@@ -198,7 +200,7 @@ impl State {
             is_away: self.away_since.is_some(),
             jobs: self.size.jobs,
             bytes: self.size.bytes,
-            oldest: oldest.map(|position| Timestamp::floor_micros(*position)),
+            oldest: oldest.map(|place| Timestamp::floor_micros(*place)),
             sent: self.sent,
             refused: self.refused,
             last_refused: self.last_refused.clone(),

@@ -113,11 +113,20 @@ impl Calls {
         self.producers.get(producer).map_or(0, |calls| calls.highest)
     }
 
-    /// Moves the position of a relay, as a journal or an import has it.
-    pub(super) fn raise(&mut self, relay: &ProducerId, position: u64) {
+    /// Sets the position of a relay, as a journal has it.
+    pub(super) fn put(&mut self, relay: &ProducerId, position: u64) {
         let calls = self.producers.entry(relay.clone()).or_default();
-        calls.highest = calls.highest.max(position);
+        (calls.highest, calls.slots) = (position, BTreeMap::new());
         self.moved.add(|| relay.clone());
+    }
+
+    /// Sets the position of a relay back, if it is this one. Returns whether it was.
+    pub(super) fn set_back(&mut self, relay: &ProducerId, from: u64, to: u64) -> bool {
+        let is_there = self.highest(relay) == from;
+        if is_there {
+            self.put(relay, to);
+        }
+        is_there
     }
 
     /// The relays, each with its position.

@@ -6,7 +6,7 @@ use std::mem;
 use super::kept::Touches;
 use super::now::Now;
 use crate::job::{NodeId, TopicName};
-use crate::store::{FollowUps, OutboxEntry, OutboxSeen, Packed, Relay, Relayed};
+use crate::store::{Ahead, FollowUps, MOST_AHEAD, OutboxEntry, OutboxSeen, Packed, Relay, Relayed};
 use crate::time::Timestamp;
 
 /// The follow-ups that have not arrived yet.
@@ -28,8 +28,26 @@ pub(super) struct Outbox {
 pub(super) struct OfTarget {
     /// The position of the last entry, which may have arrived.
     pub(super) last: u64,
-    /// By position: the position of the entry before it, and what the target does.
-    pub(super) entries: BTreeMap<u64, (u64, Packed)>,
+    /// By position.
+    pub(super) entries: BTreeMap<u64, Kept>,
+}
+
+/// An entry.
+#[derive(Debug, Clone)]
+pub(super) struct Kept {
+    /// The position of the entry before it.
+    pub(super) after: u64,
+    /// When it was written, in µs.
+    pub(super) written: u64,
+    /// What the target does.
+    pub(super) batch: Packed,
+}
+
+impl Kept {
+    fn entry(&self, target: &TopicName, position: u64) -> OutboxEntry {
+        let Self { after, written, batch } = self.clone();
+        OutboxEntry { target: target.clone(), position, after, written, batch }
+    }
 }
 
 /// What a step has changed, for the journal.
@@ -39,6 +57,10 @@ pub(super) enum Change {
     New(u64),
     /// Everything up to this position is gone.
     Gone(u64),
+}
+
+fn is_unread(request: &Relay, target: &TopicName, position: u64) -> bool {
+    request.unread.iter().any(|(of, at)| of == target && *at == position)
 }
 
 const fn bytes_of(packed: &Packed) -> u64 {
@@ -52,17 +74,19 @@ impl Outbox {
         for (target, batch) in follow_ups.parts() {
             let position = now.micros().max(self.last.saturating_add(1));
             let after = self.of_targets.get(target).map_or(0, |of| of.last);
-            self.put(OutboxEntry { target: target.clone(), position, after, batch: batch.clone() });
+            let (target, written, batch) = (target.clone(), now.micros(), batch.clone());
+            self.put(OutboxEntry { target: target.clone(), position, after, written, batch });
             self.touched.add(|| (target.clone(), Change::New(position)));
         }
     }
 
     pub(super) fn put(&mut self, entry: OutboxEntry) {
-        let OutboxEntry { target, position, after, batch } = entry;
+        let OutboxEntry { target, position, after, written, batch } = entry;
         self.raise(&target, position);
         self.bytes += bytes_of(&batch);
         let of = self.of_targets.entry(target).or_default();
-        self.bytes -= of.entries.insert(position, (after, batch)).map_or(0, |(_, old)| bytes_of(&old));
+        let old = of.entries.insert(position, Kept { after, written, batch });
+        self.bytes -= old.map_or(0, |old| bytes_of(&old.batch));
     }
 
     /// No later entry gets this position or a smaller one.
@@ -76,11 +100,11 @@ impl Outbox {
     fn remove_arrived(&mut self, target: &TopicName, position: u64, unread: &[(TopicName, u64)]) {
         let unread = unread.iter().filter(|(of, at)| of == target && *at <= position);
         let stay: Vec<_> = unread.filter_map(|(_, at)| Some((*at, self.entry(target, *at)?))).collect();
-        let stay: Vec<_> = stay.into_iter().map(|(at, (after, batch))| (at, after, batch.clone())).collect();
+        let stay: Vec<_> = stay.into_iter().map(|(at, kept)| kept.entry(target, at)).collect();
         self.remove(target, position);
-        for (at, after, batch) in stay {
-            self.put(OutboxEntry { target: target.clone(), position: at, after, batch });
-            self.touched.add(|| (target.clone(), Change::New(at)));
+        for entry in stay {
+            self.touched.add(|| (target.clone(), Change::New(entry.position)));
+            self.put(entry);
         }
     }
 
@@ -92,7 +116,7 @@ impl Outbox {
         if gone.is_empty() {
             return;
         }
-        self.bytes -= gone.values().map(|(_, batch)| bytes_of(batch)).sum::<u64>();
+        self.bytes -= gone.values().map(|kept| bytes_of(&kept.batch)).sum::<u64>();
         self.touched.add(|| (target.clone(), Change::Gone(position)));
     }
 
@@ -105,22 +129,18 @@ impl Outbox {
     pub(super) fn seen(&self, after: Option<&TopicName>, limit: usize) -> Vec<OutboxSeen> {
         let waits = self.of_targets.iter().filter(|(target, _)| after.is_none_or(|after| *target > after));
         let seen = waits.filter_map(|(target, of)| {
-            let (oldest, _) = of.entries.first_key_value()?;
-            Some(OutboxSeen { target: target.clone(), waiting: of.entries.len(), oldest: *oldest })
+            let Kept { after, written, .. } = of.entries.values().next()?;
+            let (target, waiting) = (target.clone(), of.entries.len());
+            Some(OutboxSeen { target, waiting, oldest: *written, before: *after })
         });
         seen.take(limit).collect()
     }
 
     /// The entries in order, of one target after the other.
     fn entries(&self) -> impl Iterator<Item = OutboxEntry> {
-        self.of_targets.iter().flat_map(|(target, of)| {
-            of.entries.iter().map(|(position, (after, batch))| OutboxEntry {
-                target: target.clone(),
-                position: *position,
-                after: *after,
-                batch: batch.clone(),
-            })
-        })
+        self.of_targets
+            .iter()
+            .flat_map(|(target, of)| of.entries.iter().map(|(position, kept)| kept.entry(target, *position)))
     }
 
     /// The entries behind this one.
@@ -129,13 +149,11 @@ impl Outbox {
         self.entries().filter(is_behind).take(limit).collect()
     }
 
-    /// The next entries that the node asks for.
-    fn next(&self, request: &Relay) -> Vec<OutboxEntry> {
+    /// The next entries that the node asks for, but of those targets in `without`.
+    fn next(&self, request: &Relay, without: &[TopicName]) -> Vec<OutboxEntry> {
         let mut size = 0;
-        let is_unread = |entry: &OutboxEntry| {
-            request.unread.iter().any(|(target, at)| *target == entry.target && *at == entry.position)
-        };
-        let asked = self.entries().filter(|entry| !request.without.contains(&entry.target) && !is_unread(entry));
+        let is_unread = |entry: &OutboxEntry| is_unread(request, &entry.target, entry.position);
+        let asked = self.entries().filter(|entry| !without.contains(&entry.target) && !is_unread(entry));
         let fit = asked.enumerate().take_while(|(n, entry)| {
             size += entry.batch.as_bytes().len();
             *n == 0 || size <= request.bytes
@@ -147,12 +165,22 @@ impl Outbox {
         self.of_targets.iter()
     }
 
-    pub(super) fn entry(&self, target: &TopicName, position: u64) -> Option<(u64, &Packed)> {
-        let (after, batch) = self.of_targets.get(target)?.entries.get(&position)?;
-        Some((*after, batch))
+    pub(super) fn entry(&self, target: &TopicName, position: u64) -> Option<&Kept> {
+        self.of_targets.get(target)?.entries.get(&position)
     }
 
-    /// The next entries for the node that relays, once what has arrived is gone.
+    /// The target is ahead, if it has a position at which there is no entry. What no node could read tells nothing: later ones have passed it.
+    fn ahead(&self, now: Now, request: &Relay, target: &TopicName, position: u64) -> Option<Ahead> {
+        let entries = &self.of_targets.get(target)?.entries;
+        let back_to = entries.iter().find(|(at, _)| !is_unread(request, target, **at))?.1.after;
+        if position <= back_to || entries.contains_key(&position) {
+            return None;
+        }
+        let is_far = position > now.micros().saturating_add(MOST_AHEAD);
+        Some(Ahead { target: target.clone(), position, back_to, is_far })
+    }
+
+    /// The next entries for the node that relays, once what has arrived is gone. `arrived` are the positions that the targets themselves have.
     pub(super) fn relay(&mut self, now: Now, request: &Relay, arrived: &[(TopicName, u64)]) -> Relayed {
         // Further ahead is a time from before the clock fell back.
         let ahead = now.floor()..now.after(request.lease);
@@ -164,11 +192,19 @@ impl Outbox {
             let busy = Some(until.since(now.floor()));
             return Relayed { busy, waiting: self.waiting(), ..Relayed::default() };
         }
+        let (mut ahead, mut without) = (Vec::new(), request.without.clone());
         for (target, position) in arrived {
-            self.remove_arrived(target, *position, &request.unread);
+            if let Some(one) = self.ahead(now, request, target, *position) {
+                without.push(target.clone());
+                ahead.push(one);
+            } else {
+                let answered = request.arrived.iter().find(|(answered, _)| answered == target);
+                let arrived = answered.map_or(*position, |(_, answered)| *answered.min(position));
+                self.remove_arrived(target, arrived, &request.unread);
+            }
         }
-        let entries = self.next(request);
+        let entries = self.next(request, &without);
         self.relay = (!entries.is_empty()).then(|| (request.node.clone(), now.after(request.lease)));
-        Relayed { entries, waiting: self.waiting(), ..Relayed::default() }
+        Relayed { entries, ahead, waiting: self.waiting(), ..Relayed::default() }
     }
 }

@@ -30,6 +30,11 @@ impl MemoryStore {
                 let give_up = |topic: &mut Topic, now| Ok(Reply::Repair(topic.give_up_undecodable(now, job)));
                 return Ok(cell.ask(name, Waits::CHANGES, give_up));
             }
+            Query::Repair { topic, repair: Repair::SetBack { source, from, to } } => {
+                let (relay, from, to) = (relay_of(source), *from, *to);
+                let set_back = move |topic: &mut Topic, _| Ok(Reply::Repair(topic.calls.set_back(&relay, from, to)));
+                return Ok(self.topics.cell(topic).ask(name, Waits::CHANGES, set_back));
+            }
             Query::Repair { repair: Repair::Mismatch { .. }, .. } => Reply::Repair(false),
             // There is no place for it but the outbox, from which a version that can read it brings it to its topic.
             Query::Repair { repair: Repair::SetAside(_), .. } => Reply::Repair(false),
@@ -93,10 +98,10 @@ impl MemoryStore {
     /// Removes what the targets have, by their own positions, and returns the next entries.
     fn relay(&self, name: &'static str, topic: &TopicKey, request: &Relay) -> Result<Pending<Reply>, StoreError> {
         let relay = relay_of(&topic.topic);
-        let position_of = |(target, confirmed): &(TopicName, u64)| {
+        let position_of = |(target, _): &(TopicName, u64)| {
             let target_key = TopicKey { app: topic.app.clone(), topic: target.clone() };
             let position = self.look(name, &target_key, |of, _| of.calls.highest(&relay))?;
-            Ok((target.clone(), position.min(*confirmed)))
+            Ok((target.clone(), position))
         };
         let arrived = request.arrived.iter().map(position_of).collect::<Result<Vec<_>, StoreError>>()?;
         let request = request.clone();

@@ -16,8 +16,8 @@ impl Topic {
         relay: &ProducerId,
         entry: &OutboxEntry,
     ) -> Result<Vec<FollowUpOutcome>, StoreError> {
-        if self.calls.highest(relay) < entry.after {
-            // After a failover an earlier follow-up may not have come.
+        if entry.after != 0 && self.calls.highest(relay) != entry.after {
+            // After a failover an earlier follow-up may not have come, or one of which the source knows nothing.
             return Err(StoreError::Refused { operation: "relay", reason: OUT_OF_ORDER.to_owned() });
         }
         let Sifted { batch, over } = entry.sifted()?;

@@ -73,6 +73,9 @@ impl RedisStore {
             Query::Repair { topic, repair: Repair::SetAside(row) } => {
                 Answer::Repair(self.set_row_aside(topic, row).await?)
             }
+            Query::Repair { topic, repair: Repair::SetBack { source, from, to } } => {
+                Answer::Repair(self.set_back_in(topic, source, *from, *to).await?)
+            }
             Query::Repair { topic, repair: Repair::GiveUp(job) } => Answer::Repair(self.give_up_of(topic, job).await?),
             Query::Dangers {} => {
                 Answer::Dangers(self.warnings().await?.into_iter().map(|(danger, _)| danger).collect())

@@ -7,11 +7,11 @@ use redis::{Cmd, Pipeline, Value};
 
 use super::keys::Key;
 use super::reply::{Reply, malformed};
-use super::scripts::Step;
+use super::scripts::{Step, TopicScripts};
 use super::unreadable::{shown, unreadable};
 use super::{RedisStore, millis};
 use crate::job::{TopicKey, TopicName};
-use crate::store::{OutboxEntry, OutboxSeen, Packed, Relay, Relayed, StoreError, relay_of};
+use crate::store::{Ahead, MOST_AHEAD, OutboxEntry, OutboxSeen, Packed, Relay, Relayed, StoreError, relay_of};
 
 impl RedisStore {
     /// The targets say what they have, and the script removes that. The two go over one connection, which a failover breaks.
@@ -24,11 +24,12 @@ impl RedisStore {
         let call_with = |positions: Vec<Value>| {
             let mut call =
                 self.scripts_of(topic).call(Step::Relay).arg(request.node.as_str()).arg(millis(request.lease));
-            call = call.arg(request.limit.max(1)).arg(request.bytes).arg(request.arrived.len());
-            call = call.arg(request.unread.len());
-            for ((target, confirmed), position) in request.arrived.iter().zip(&positions) {
+            call = call.arg(request.limit.max(1)).arg(request.bytes).arg(MOST_AHEAD);
+            call = call.arg(request.arrived.len()).arg(request.unread.len());
+            for ((target, answered), position) in request.arrived.iter().zip(&positions) {
                 // Where another program has written over what a target has, nothing of it is removed, and its entries come again.
-                call = call.arg(target.as_str()).arg(position_of("relay", position).unwrap_or(0).min(*confirmed));
+                let position = position_of("relay", position).unwrap_or(0);
+                call = call.arg(target.as_str()).arg(position).arg(*answered);
             }
             for (target, position) in &request.unread {
                 call = call.arg(target.as_str()).arg(*position);
@@ -44,8 +45,21 @@ impl RedisStore {
         let busy = u64::try_from(reply.int()?).ok().map(Duration::from_millis);
         let (waiting, skipped) = (reply.count()?, reply.bytes()?);
         let skipped = (!skipped.is_empty()).then(|| shown(&skipped));
+        let ahead = reply.nested()?.each(ahead_of)?;
         let entries = reply.each(|reply| Ok(entry_of(&reply.bytes()?)))?;
-        Ok(Relayed { busy, entries, waiting, skipped })
+        Ok(Relayed { busy, entries, ahead, waiting, skipped })
+    }
+
+    pub(super) async fn set_back_in(
+        &self,
+        topic: &TopicKey,
+        source: &TopicName,
+        from: u64,
+        to: u64,
+    ) -> Result<bool, StoreError> {
+        let scripts = TopicScripts::new(&self.scripts, self.keyspace.of(topic), relay_of(source).as_str());
+        let answer = self.shards.ask(scripts.call(Step::SetBack).arg(from).arg(to)).await?;
+        Ok(answer == Value::Int(1))
     }
 
     pub(super) async fn follow_ups_of(
@@ -81,7 +95,8 @@ impl RedisStore {
         let call = self.scripts_of(topic).call(Step::Outbox).arg(after.map_or("", TopicName::as_str)).arg(limit.max(1));
         self.shards.ask_list(call).await?.each(|reply| {
             let target = TopicName::stored(&reply.text()?).map_err(|_| malformed("outbox", "a name is no topic"))?;
-            Ok(Some(OutboxSeen { target, waiting: reply.count()?, oldest: reply.count()? as u64 }))
+            let (waiting, oldest) = (reply.count()?, reply.count()? as u64);
+            Ok(Some(OutboxSeen { target, waiting, oldest, before: reply.count()? as u64 }))
         })
     }
 }
@@ -91,6 +106,13 @@ fn position_of(operation: &'static str, kept: &Value) -> Result<u64, StoreError>
     let Value::BulkString(kept) = kept else { return Ok(0) };
     let position = kept.split(|byte| !byte.is_ascii_digit()).next().and_then(|text| std::str::from_utf8(text).ok());
     position.and_then(|text| text.parse().ok()).ok_or_else(|| malformed(operation, "a position is no number"))
+}
+
+fn ahead_of(reply: &mut Reply) -> Result<Option<Ahead>, StoreError> {
+    let target = TopicName::stored(&reply.text()?).map_err(|_| malformed("relay", "a name is no topic"))?;
+    let number = |text: String| text.parse().map_err(|_| malformed("relay", "a position is no number"));
+    let (position, back_to) = (number(reply.text()?)?, number(reply.text()?)?);
+    Ok(Some(Ahead { target, position, back_to, is_far: reply.count()? == 1 }))
 }
 
 fn entries_in(reply: Reply) -> Result<Vec<OutboxEntry>, StoreError> {
@@ -113,8 +135,11 @@ pub(super) fn entry_of(bytes: &Bytes) -> Option<OutboxEntry> {
     };
     let target = TopicName::stored(text()?).ok()?;
     let position = text()?.parse().ok()?;
-    match text().and_then(|after| after.parse().ok()) {
-        Some(after) => Some(OutboxEntry { target, position, after, batch: Packed::from_bytes(bytes.slice(at..)) }),
-        None => Some(OutboxEntry { target, position, after: 0, batch: Packed::from_bytes(Bytes::new()) }),
-    }
+    let before = text().and_then(|before| {
+        let (after, written) = before.split_once(',').map_or((before, None), |(after, at)| (after, Some(at)));
+        Some((after.parse().ok()?, written.map_or(Some(position), |at| at.parse().ok())?))
+    });
+    let (after, written) = before.unwrap_or((0, position));
+    let batch = if before.is_some() { bytes.slice(at..) } else { Bytes::new() };
+    Some(OutboxEntry { target, position, after, written, batch: Packed::from_bytes(batch) })
 }

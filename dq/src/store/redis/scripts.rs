@@ -78,6 +78,7 @@ steps! {
     JobSets "job_sets" [Sets SetOrder Set];
     Relay "relay" [Outbox Meta];
     Outbox "outbox" [Outbox];
+    SetBack "set_back" [Calls];
     Counts "counts" [Jobs Delayed Unacked Dead Done Broadcasts Far FarJobs FarLeaves];
     Overview "overview" [Jobs Delayed Unacked Dead Done Broadcasts Far FarJobs FarLeaves Leases Meta Statistics Running];
     DueCounts "due_counts" [Delayed Far FarJobs FarLeaves];

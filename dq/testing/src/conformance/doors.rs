@@ -91,7 +91,7 @@ fn entry(target: &Topic, (position, after): (u64, u64), batch: &FollowUpBatch) -
     let mut follow_ups = FollowUps::default();
     follow_ups.push(target.key.topic.clone(), batch);
     let (target, batch) = follow_ups.parts()[0].clone();
-    OutboxEntry { target, position, after, batch }
+    OutboxEntry { target, position, after, written: position, batch }
 }
 
 /// How many jobs the topic holds.

@@ -6,11 +6,11 @@ use std::time::Duration;
 use super::producer::{delayed, job, with_payload};
 use super::setting::{drain, limit_to};
 use super::topic::{Topic, id, ms, secs};
-use dq::job::State;
+use dq::job::{NodeId, State, TopicName};
 use dq::store::step::{Change, Claim, Ending, USUAL_BYTES, Verdict};
 use dq::store::{
-    BatchAnswer, FollowUpBatch, FollowUpOutcome, FollowUps, Limit, MOST_FOLLOW_UPS, MOST_READ, NewJob, OnDuplicate,
-    OutboxEntry, Relay, Relayed, StoreError, TopicChange, relay_of,
+    Ahead, BatchAnswer, FollowUpBatch, FollowUpOutcome, FollowUps, Limit, MOST_AHEAD, MOST_FOLLOW_UPS, MOST_READ,
+    NewJob, OnDuplicate, OutboxEntry, Relay, Relayed, Repair, StoreError, TopicChange, relay_of,
 };
 
 /// For how long these nodes relay.
@@ -24,6 +24,11 @@ fn adds(target: &Topic, jobs: Vec<NewJob>) -> FollowUps {
 
 fn then(ending: Ending, follow_ups: FollowUps) -> Change {
     Change::Then(ending, Arc::new(follow_ups))
+}
+
+fn asked(node: NodeId, arrived: Vec<(TopicName, u64)>, unread: &[(TopicName, u64)], without: Vec<TopicName>) -> Relay {
+    let unread = unread.to_vec();
+    Relay { node, lease: LEASE, arrived, unread, without, limit: 100, bytes: USUAL_BYTES }
 }
 
 impl Topic {
@@ -44,15 +49,7 @@ impl Topic {
     async fn relay_after(&self, node: &str, arrived: &[(&Self, u64)], without: &[&Self]) -> Relayed {
         let arrived = arrived.iter().map(|(topic, position)| (topic.key.topic.clone(), *position)).collect();
         let without = without.iter().map(|topic| topic.key.topic.clone()).collect();
-        let request = Relay {
-            node: self.node(node),
-            lease: LEASE,
-            arrived,
-            unread: vec![],
-            without,
-            limit: 100,
-            bytes: USUAL_BYTES,
-        };
+        let request = asked(self.node(node), arrived, &[], without);
         self.store.relay(&self.key, &request).await.expect("relay is answered")
     }
 
@@ -218,7 +215,8 @@ pub async fn follow_up_that_has_not_arrived_stays_in_the_outbox(t: &Topic) {
     target.close().await;
 }
 
-/// What a node cannot read it names: the store neither gives nor removes it, and the one after it follows the one before it (rule 18).
+/// What a node cannot read it names: the store neither gives nor removes it, and the one after it follows the one before it. Once a node can read it, it
+/// arrives (rule 18).
 pub async fn follow_up_that_cannot_be_read_stays_in_the_outbox(t: &Topic) {
     let target = t.beside("conformance", "target").await;
     for name in ["a", "b"] {
@@ -227,21 +225,29 @@ pub async fn follow_up_that_cannot_be_read_stays_in_the_outbox(t: &Topic) {
     let entries = t.outbox(&[]).await;
     let unread = vec![(target.key.topic.clone(), entries[0].position)];
     let node = t.node("relay");
-    let ask = |arrived| Relay {
-        node: node.clone(),
-        lease: LEASE,
-        arrived,
-        unread: unread.clone(),
-        without: vec![],
-        limit: 100,
-        bytes: USUAL_BYTES,
-    };
-    assert_eq!(t.store.relay(&t.key, &ask(vec![])).await.expect("relay is answered").entries, entries[1..]);
+    let ask = |arrived, unread: &[_]| asked(node.clone(), arrived, unread, vec![]);
+    let relay = async |request: &Relay| t.store.relay(&t.key, request).await.expect("relay is answered");
+    assert_eq!(relay(&ask(vec![], &unread)).await.entries, entries[1..]);
     target.gets_new(t, &OutboxEntry { after: entries[0].after, ..entries[1].clone() }).await;
     let arrived = vec![(target.key.topic.clone(), entries[1].position)];
-    let relayed = t.store.relay(&t.key, &ask(arrived)).await.expect("relay is answered");
+    let relayed = relay(&ask(arrived.clone(), &unread)).await;
     assert_eq!((relayed.entries, relayed.waiting), (Vec::new(), 1));
     assert_eq!(t.outbox(&[]).await, entries[..1]);
+    // The target is not ahead of an entry that was passed over.
+    t.ends_with("c", adds(&target, vec![job("after-c")])).await;
+    let relayed = relay(&ask(arrived.clone(), &unread)).await;
+    assert_eq!((&relayed.ahead[..], relayed.entries.len(), relayed.waiting), (&[][..], 1, 2));
+    target.gets_new(t, &relayed.entries[0]).await;
+    // A node that can read it finds it late. The target is set back to the one before it, and gets it.
+    assert_eq!(target.gets(t, &entries[0]).await.expect("it answers"), BatchAnswer::Late);
+    let arrived = vec![(target.key.topic.clone(), relayed.entries[0].position)];
+    assert_eq!(relay(&ask(arrived.clone(), &unread)).await.waiting, 1);
+    let relayed = relay(&ask(arrived, &[])).await;
+    let Ahead { position, back_to, is_far, .. } = relayed.ahead[0].clone();
+    assert_eq!((back_to, is_far, relayed.waiting), (entries[0].after, false, 1));
+    let repair = Repair::SetBack { source: t.key.topic.clone(), from: position, to: back_to };
+    assert!(target.store.repair(&target.key, &repair).await.expect("repair is answered"));
+    assert_eq!(target.gets_new(t, &entries[0]).await, [FollowUpOutcome::Done]);
     target.close().await;
 }
 
@@ -271,6 +277,103 @@ pub async fn positions_of_follow_ups_grow(t: &Topic) {
     t.set_clock(written + 60_000_000).await;
     t.ends_with("e", adds(t, vec![job("f")])).await;
     assert_eq!(t.outbox(&[]).await[2].position, written + 60_000_000);
+}
+
+/// An entry says when it was written, also where its position is later, and a delay counts from that (rules 4, 18).
+pub async fn a_delay_counts_from_the_outcome_after_the_clock_fell_back(t: &Topic) {
+    let target = t.beside("conformance", "target").await;
+    t.ends_with("a", adds(&target, vec![job("b")])).await;
+    let ahead = t.micros();
+    t.set_clock(ahead - 3_600_000_000).await;
+    t.ends_with("c", adds(&target, vec![delayed("d", secs(60))])).await;
+    let entries = t.outbox(&[]).await;
+    assert_eq!((entries[0].written, entries[1].written), (ahead, ahead - 3_600_000_000));
+    assert_eq!(entries[1].position, ahead + 1);
+    let read = t.store.follow_ups(&t.key, None, MOST_READ).await.expect("follow_ups is answered");
+    assert_eq!(read, entries);
+    for entry in &entries {
+        target.gets_new(t, entry).await;
+    }
+    assert_eq!(target.due("d").await, t.now().after(secs(60)));
+    target.close().await;
+}
+
+/// A target with a position at which its source has no entry answers what waits as late. So nothing is removed; the target is set back, once, and then
+/// gets what waits (rule 18).
+pub async fn a_target_that_is_ahead_is_set_back_and_loses_nothing(t: &Topic) {
+    let target = t.beside("conformance", "target").await;
+    t.ends_with("a", adds(&target, vec![job("arrived")])).await;
+    let first = t.outbox(&[]).await.remove(0);
+    target.gets_new(t, &first).await;
+    assert_eq!(t.outbox(&[&target]).await, []);
+    // As an import leaves it beside a clock that was ahead by an hour.
+    let ahead = t.micros() + 3_600_000_000;
+    target.gets_new(t, &OutboxEntry { position: ahead, after: 0, written: ahead, ..first.clone() }).await;
+    t.advance(ms(1)).await;
+    t.ends_with("c", adds(&target, vec![job("b")])).await;
+    t.ends_with("d", adds(&target, vec![job("e")])).await;
+    let entries = t.outbox(&[]).await;
+    assert_eq!(target.gets(t, &entries[0]).await.expect("it answers"), BatchAnswer::Late);
+    let relayed = t.relay_of("relay", &[&target], &[]).await;
+    let (name, back_to) = (target.key.topic.clone(), first.position);
+    assert_eq!(relayed.ahead, [Ahead { target: name, position: ahead, back_to, is_far: false }]);
+    assert_eq!((relayed.entries, relayed.waiting), (Vec::new(), 2), "nothing is removed, and nothing is sent");
+    let seen = t.store.outbox(&t.key, None, 10).await.expect("outbox is answered");
+    assert_eq!(seen[0].before, back_to);
+    let set_back = async |from| {
+        let repair = Repair::SetBack { source: t.key.topic.clone(), from, to: back_to };
+        target.store.repair(&target.key, &repair).await.expect("repair is answered")
+    };
+    assert!(!set_back(ahead - 1).await, "it has another position");
+    assert!(set_back(ahead).await);
+    assert!(!set_back(ahead).await, "it is done once");
+    assert_eq!(target.store.arrived(&target.key, &t.key.topic).await.expect("arrived is answered"), back_to);
+    assert_eq!(target.gets(t, &first).await.expect("it answers"), BatchAnswer::Late);
+    for entry in &entries {
+        assert_eq!(target.gets_new(t, entry).await, [FollowUpOutcome::Done]);
+    }
+    assert_eq!(t.relay_of("relay", &[&target], &[]).await, Relayed::default());
+    target.close().await;
+}
+
+/// A target with a position between those of two entries takes the later one not before the earlier one, which is late there (rule 18).
+pub async fn an_entry_is_executed_right_behind_the_one_before_it(t: &Topic) {
+    let target = t.beside("conformance", "target").await;
+    t.ends_with("a", adds(&target, vec![job("b")])).await;
+    t.advance(secs(2)).await;
+    t.ends_with("c", adds(&target, vec![job("d")])).await;
+    let entries = t.outbox(&[]).await;
+    let between = entries[0].position + 1_000_000;
+    let mut nothing = FollowUps::default();
+    nothing.push(target.key.topic.clone(), &FollowUpBatch::Delete(vec![id("unknown")]));
+    let batch = nothing.parts()[0].1.clone();
+    target.gets_new(t, &OutboxEntry { position: between, after: 0, batch, ..entries[0].clone() }).await;
+    assert_eq!(target.gets(t, &entries[0]).await.expect("it answers"), BatchAnswer::Late);
+    let refused = target.gets(t, &entries[1]).await.expect_err("it has not arrived right behind the first one");
+    assert!(matches!(refused, StoreError::Refused { .. }), "{refused}");
+    let relayed = t.relay_of("relay", &[&target], &[]).await;
+    assert_eq!((relayed.ahead[0].position, relayed.ahead[0].back_to, relayed.waiting), (between, 0, 2));
+    target.close().await;
+}
+
+/// A position that is more than a day ahead of the clock comes from no clock, and is left to a person (rule 18).
+pub async fn a_target_that_is_far_ahead_is_left_to_a_person(t: &Topic) {
+    let (target, other) = (t.beside("conformance", "target").await, t.beside("conformance", "other").await);
+    t.ends_with("a", adds(&target, vec![job("b")])).await;
+    t.ends_with("c", adds(&other, vec![job("d")])).await;
+    let entries = t.outbox(&[]).await;
+    let [for_other, for_target] = &entries[..] else { panic!("{entries:?}") };
+    let ahead = t.micros() + MOST_AHEAD;
+    target.gets_new(t, &OutboxEntry { position: ahead, after: 0, written: ahead, ..for_target.clone() }).await;
+    for is_far in [false, true] {
+        let relayed = t.relay_of("relay", &[&target], &[]).await;
+        let name = target.key.topic.clone();
+        assert_eq!(relayed.ahead, [Ahead { target: name, position: ahead, back_to: 0, is_far }]);
+        assert_eq!((&relayed.entries[..], relayed.waiting), (&[for_other.clone()][..], 2), "others continue");
+        t.set_clock(t.micros() - 1_000).await;
+    }
+    target.close().await;
+    other.close().await;
 }
 
 /// One node gets entries at a time; another one when that has got all, or does not ask again (rule 18).

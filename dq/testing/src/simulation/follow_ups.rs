@@ -1,6 +1,7 @@
 //! Follow-ups of runs: what the outbox of a topic has got, and what has come to the topic that they are for (rule 18).
 //!
-//! No node listens to that topic. What has come is noted and deleted, so what comes a second time shows.
+//! No node listens to that topic. What has come is noted and deleted, so what comes a second time shows. In some runs an import leaves the topic a position
+//! that is an hour ahead, as a source does whose clock falls back by an hour: nothing may be lost then, and what waits may come twice.
 
 use std::sync::Arc;
 
@@ -15,11 +16,14 @@ use dq::job::{BadName, DelayJob, JobId, ProducerId, TopicKey, TopicName};
 use dq::store::step::{Settle, Settled, Verdict};
 use dq::store::{
     BatchAnswer, Command, CommandKind, FollowUpBatch, FollowUpOutcome, FollowUps, Numbered, OutboxEntry, Packed,
-    Producer, Store as _, StoreError,
+    Producer, Query, QueryReply, Repair, Store as _, StoreError,
 };
 
 /// The topic of all follow-ups.
 const TARGET: &str = "after";
+
+/// How far ahead an import leaves it, in µs.
+const AHEAD: u64 = 3_600_000_000;
 
 /// A follow-up of a run of this version of a job.
 #[derive(Debug, Serialize, Deserialize)]
@@ -39,13 +43,20 @@ impl DelayJob for FollowUp {
 /// The ids of the jobs that these follow-ups add.
 fn ids_of(follow_ups: &FollowUps) -> Vec<JobId> {
     let batch = |(target, batch): &(TopicName, Packed)| {
-        let entry = OutboxEntry { target: target.clone(), position: 0, after: 0, batch: batch.clone() };
+        let entry = OutboxEntry { target: target.clone(), position: 0, after: 0, written: 0, batch: batch.clone() };
         match entry.batch() {
             Ok(FollowUpBatch::Add(jobs)) => jobs.into_iter().map(|job| job.id).collect(),
             _ => Vec::new(),
         }
     };
     follow_ups.parts().iter().flat_map(batch).collect()
+}
+
+/// An entry in the place of this one, which adds nothing.
+fn nothing_for(entry: &OutboxEntry) -> OutboxEntry {
+    let mut none = FollowUps::default();
+    none.push(entry.target.clone(), &FollowUpBatch::Add(Vec::new()));
+    OutboxEntry { batch: none.parts()[0].1.clone(), ..entry.clone() }
 }
 
 impl Sim {
@@ -84,6 +95,10 @@ impl Sim {
         moves: bool,
     ) -> Result<BatchAnswer<FollowUpOutcome>, StoreError> {
         let FollowUpBatch::Add(jobs) = entry.batch()? else { return answer_of(inner.relay(entry)) };
+        if self.imports() {
+            let ahead = OutboxEntry { position: entry.position + AHEAD, after: 0, ..nothing_for(&entry) };
+            drop(answer_of(inner.relay(ahead)));
+        }
         let again = jobs.iter().any(|job| lock(&self.ledger).come.contains(&job.id));
         let answer = answer_of(inner.relay(entry));
         if answer.is_ok() && (without("position") && again || without("outbox") && moves) {
@@ -100,13 +115,25 @@ impl Sim {
         let moves =
             without("outbox") && entry.target.as_str() == TARGET && lock(&self.ledger).moved.insert(entry.position);
         if moves {
-            let mut none = FollowUps::default();
-            none.push(entry.target.clone(), &FollowUpBatch::Add(Vec::new()));
-            let batch = none.parts()[0].1.clone();
             // What it refuses is out of order, and comes again.
-            drop(answer_of(inner.relay(OutboxEntry { batch, ..entry.clone() })));
+            drop(answer_of(inner.relay(nothing_for(entry))));
         }
         moves
+    }
+
+    /// Whether an import comes before this entry.
+    fn imports(&self) -> bool {
+        let mut ledger = lock(&self.ledger);
+        ledger.sent += 1;
+        let imports = ledger.sent == 3 && self.cluster.random("import", 0).below(3) == 0;
+        ledger.imported |= imports;
+        imports
+    }
+
+    /// Sets a target back. Without `ahead` it stays where it is.
+    pub(super) fn set_back(&self, query: &Query<'_>) -> Option<QueryReply> {
+        let is_one = matches!(query, Query::Repair { repair: Repair::SetBack { .. }, .. });
+        (is_one && without("ahead")).then_some(QueryReply::Repair(false))
     }
 
     /// Notes what has come to the target, and deletes it there.
@@ -118,7 +145,7 @@ impl Sim {
         }
         let twice: Vec<_> =
             ids.iter().filter(|id| !lock(&self.ledger).come.insert(JobId::clone(id))).cloned().collect();
-        if let Some(id) = twice.first() {
+        if let Some(id) = twice.first().filter(|_| !lock(&self.ledger).imported) {
             self.bad(format!("[18] the follow-up {id} has come twice"));
         }
         let producer = store.producer(&key, &ProducerId::new(format!("ledger-{}", self.next_number())));

@@ -202,7 +202,8 @@ impl Sim {
             let old = version(&was.record);
             let is_ack = *outcome.change.alone() == Change::Ack && !checker.is_deleted(old);
             for (home, batch) in outcome.change.follow_ups().into_iter().flat_map(FollowUps::parts) {
-                let entry = OutboxEntry { target: home.clone(), position: 0, after: 0, batch: batch.clone() };
+                let entry =
+                    OutboxEntry { target: home.clone(), position: 0, after: 0, written: 0, batch: batch.clone() };
                 if let Ok(FollowUpBatch::Set(SetChange { set, what: SetVerb::Add(_, jobs) })) = entry.batch()
                     && (is_ack || !checker.is_promised(old, was))
                 {

@@ -6,7 +6,7 @@
 use std::cell::Cell;
 
 /// What can be taken away: rules by their numbers, and parts of rules by names.
-pub const RULES: [&str; 59] = [
+pub const RULES: [&str; 60] = [
     "2",
     "6",
     "7",
@@ -24,6 +24,7 @@ pub const RULES: [&str; 59] = [
     "29",
     "30",
     "34",
+    "ahead",
     "begin",
     "borrowed",
     "bytes",

@@ -51,7 +51,12 @@ impl Store for FaultyStore {
     }
 
     fn ask<'a>(&'a self, query: Query<'a>) -> BoxFuture<'a, Result<QueryReply, StoreError>> {
-        Box::pin(async move { self.sim.store().ask(query).await })
+        Box::pin(async move {
+            match self.sim.set_back(&query) {
+                Some(reply) => Ok(reply),
+                None => self.sim.store().ask(query).await,
+            }
+        })
     }
 
     /// No simulated topic counts.

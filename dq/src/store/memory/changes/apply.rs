@@ -184,12 +184,18 @@ impl Topic {
                     format!("how far the follow-ups of `{relay}` have come here")
                 }) =>
             {
-                self.calls.raise(&ProducerId::new(relay), position);
+                self.calls.put(&ProducerId::new(relay), position);
             }
             Change::Outbox(target, position, after, batch) => {
                 let is_of = || format!("follow-ups for topic `{target}`, which are lost");
                 if reader.is_within(POSITION, position, is_of) {
-                    self.outbox.put(OutboxEntry { target, position, after, batch: packed(batch) });
+                    self.outbox.put(OutboxEntry { target, position, after, written: position, batch: packed(batch) });
+                }
+            }
+            Change::LaterOutbox(target, position, after, written, batch) => {
+                let is_of = || format!("follow-ups for topic `{target}`, which are lost");
+                if reader.is_within(POSITION, position, is_of) {
+                    self.outbox.put(OutboxEntry { target, position, after, written, batch: packed(batch) });
                 }
             }
             Change::OutboxGone(target, position)

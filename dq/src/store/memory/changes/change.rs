@@ -7,12 +7,13 @@ use smol_str::SmolStr;
 
 use super::super::histories::History;
 use super::super::job_sets::{JobSet, Member, MemberState, SetRow};
+use super::super::outbox::Kept;
 use super::super::places::TimedPlace;
 use super::super::taken::TakenId;
 use crate::job::{Isolation, JobId, TopicName};
 use crate::store::raw::Raw;
 use crate::store::{
-    Drain, HistorySetting, LimitKind, Membership, Packed, Pause, PendingCommand, TopicDelay, TopicLimit, TopicState,
+    Drain, HistorySetting, LimitKind, Membership, Pause, PendingCommand, TopicDelay, TopicLimit, TopicState,
 };
 use crate::time::Timestamp;
 
@@ -60,6 +61,9 @@ pub(super) enum Change<'a> {
     Set(JobId, #[serde(borrow)] Option<(SetRow, Option<Raw<'a>>)>),
     /// A member of this set.
     SetMember(JobId, Cow<'a, Member>, MemberState),
+    /// An entry of the outbox for this target whose position is not when it was written: its position, that of the entry before it, when it was written,
+    /// what the target does.
+    LaterOutbox(TopicName, u64, u64, u64, #[serde(borrow)] Raw<'a>),
 }
 
 /// A time, in ms after an origin.
@@ -178,8 +182,12 @@ pub(super) fn member<'a>(id: &'a JobId, of: Option<&'a Membership>) -> Change<'a
 }
 
 impl<'a> Change<'a> {
-    pub(super) fn outbox(target: &TopicName, position: u64, after: u64, batch: &'a Packed) -> Self {
-        Self::Outbox(target.clone(), position, after, Raw(batch.as_bytes()))
+    pub(super) fn outbox(target: &TopicName, position: u64, kept: &'a Kept) -> Self {
+        let Kept { after, written, batch } = kept;
+        match *written == position {
+            true => Self::Outbox(target.clone(), position, *after, Raw(batch.as_bytes())),
+            false => Self::LaterOutbox(target.clone(), position, *after, *written, Raw(batch.as_bytes())),
+        }
     }
 
     pub(super) fn set(name: &JobId, set: Option<&'a JobSet>) -> Self {

@@ -192,14 +192,14 @@ impl Topic {
         let from = after.clone();
         let rows = self.outbox.targets().flat_map(|(target, of)| {
             let gone = of.entries.first_key_value().map_or(of.last, |(first, _)| first - 1);
-            let entries = of.entries.iter().map(|(position, (after, batch))| (*position, Some((*after, batch))));
+            let entries = of.entries.iter().map(|(position, kept)| (*position, Some(kept)));
             [(gone, None)].into_iter().chain(entries).map(move |(position, entry)| (target, position, entry))
         });
         let rows = rows
             .filter(|(target, position, _)| from.as_ref().is_none_or(|(last, at)| (*target, *position) > (last, *at)));
-        let write = |to: &mut Writer<'_>, (target, position, entry): (&TopicName, u64, Option<(u64, &_)>)| {
+        let write = |to: &mut Writer<'_>, (target, position, entry): (&TopicName, u64, Option<&_>)| {
             to.push(&match entry {
-                Some((after, batch)) => Change::outbox(target, position, after, batch),
+                Some(kept) => Change::outbox(target, position, kept),
                 None => Change::OutboxGone(target.clone(), position),
             });
         };

@@ -66,8 +66,8 @@ impl Topic {
         for (target, change) in self.outbox.touched.take() {
             match change {
                 outbox::Change::New(position) => {
-                    if let Some((after, batch)) = self.outbox.entry(&target, position) {
-                        writer.push(&Change::outbox(&target, position, after, batch));
+                    if let Some(kept) = self.outbox.entry(&target, position) {
+                        writer.push(&Change::outbox(&target, position, kept));
                     }
                 }
                 outbox::Change::Gone(position) => writer.push(&Change::OutboxGone(target, position)),

@@ -21,7 +21,7 @@ if not tonumber(number) then
   -- An entry of an outbox: its position, and that of the one before it (rule 18).
   local position, before = string.match(number, '^(%d+)<(%d+)$')
   number = position
-  if high < tonumber(position) and high < tonumber(before) then return redis.error_reply('DQORDER ' .. int(high)) end
+  if high < tonumber(position) and tonumber(before) > 0 and high ~= tonumber(before) then return redis.error_reply('DQORDER ' .. int(high)) end
 end
 if high >= tonumber(number) then
   local last, answer = string.match(others, ' ' .. number % 16 .. '=(%d*):?(%S*)')

@@ -7,5 +7,7 @@ Cost     two HGET, one HSET and one ZADD
 local last = math.max((tonumber(redis.call('HGET', meta, 'outbox') or 0) or 0) + 1, micros)
 local position, field, NUL = string.format('%016d', last), 'outbox:' .. target, string.char(0)
 local after = string.match(redis.call('HGET', meta, field) or '', '^%d+$') or '0'
+-- The position is when it was written, unless another entry has that one, or the clock fell back.
+if last > micros then after = after .. ',' .. string.format('%d', micros) end
 redis.call('ZADD', outbox, 0, target .. NUL .. position .. NUL .. after .. NUL .. batch)
 redis.call('HSET', meta, 'outbox', position, field, position)
