@@ -4,12 +4,12 @@
 use std::time::Duration;
 
 use dq::inspect::{FindingCode, Severity};
-use dq::job::{GroupName, Metadata, Record};
+use dq::job::{GroupName, Metadata, NodeId, Record, TopicName};
 use dq::prelude::*;
 use dq::provider::OnDead;
 use dq::store::step::{Change, Claim, Scan};
 use dq::store::{
-    BatchAnswer, GroupsRequest, NewJob, SetChange, SetOutcome, SetRefusal, SetVerb, SetsRequest, Store, relay_of,
+    BatchAnswer, GroupsRequest, NewJob, Relay, SetChange, SetOutcome, SetRefusal, SetVerb, SetsRequest, Store, relay_of,
 };
 use dq_tests::redis::RedisServer;
 use serde::{Deserialize, Serialize};
@@ -105,6 +105,31 @@ async fn a_follow_up_that_cannot_be_read_is_passed_over_and_counted_and_stays_un
     node.shutdown(Duration::ZERO).await;
 }
 
+/// Its target would refuse it for ever. What follows gets positions by the clock again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_follow_up_above_all_positions_is_passed_over_and_set_aside() {
+    let server = RedisServer::start();
+    let position = "9007199254740993";
+    server.command(&["ZADD", "dq:{shop:first}:outbox", "0", &format!("second\0{position}\00\0a")]);
+    server.command(&["HSET", "dq:{shop:first}:meta", "outbox", position, "outbox:second", position]);
+    let mut doctor = inspector(&server).doctor(Some("first")).unwrap();
+    let findings = examined(&mut doctor).await;
+    let named = |id: &str| findings.iter().any(|finding| finding.id.as_deref() == Some(id));
+    assert!(named("meta/outbox") && named("meta/outbox:second"), "{findings:#?}");
+    let node = factory(&server.url()).listener::<first>().start().await.unwrap();
+    follows(&node, &server, 1).await;
+    follows(&node, &server, 2).await;
+    until(|| server.command(&["ZCARD", "dq:{shop:first}:outbox"]) == ":1").await;
+    assert_eq!(node.health().topics.remove(0).counters.refused_follow_ups, 1);
+    node.shutdown(Duration::ZERO).await;
+    let mut doctor = inspector(&server).doctor(Some("first")).unwrap();
+    let findings = examined(&mut doctor).await;
+    let rows: Vec<_> = findings.iter().filter(|finding| finding.code == FindingCode::UnreadableRow).collect();
+    assert!(rows.len() == 1 && rows[0].text.contains(position), "{findings:#?}");
+    assert_eq!(repair(&mut doctor).await, 1);
+    assert_eq!(server.command(&["EXISTS", "dq:{shop:first}:outbox"]), ":0");
+}
+
 /// A repair takes the entry away between one that has arrived and one that has not: that is sent as the first that there is.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_entry_after_one_that_was_set_aside_is_sent_as_the_first_that_there_is() {
@@ -158,6 +183,15 @@ async fn a_position_of_a_target_that_is_none_holds_up_no_other_target() {
     follows(&node, &server, 1).await;
     until(|| server.command(&["EXISTS", "dq:{shop:first}:outbox"]) == ":0").await;
     node.shutdown(Duration::ZERO).await;
+    // Another program writes over it while the answer to an entry is on its way.
+    let source = Topic::named(&server.url(), "first");
+    server.command(&["ZADD", "dq:{shop:first}:outbox", "0", "second\00000000000000007\00\0a"]);
+    server.command(&["SET", "dq:{shop:second}:calls:outbox:first", "rubbish"]);
+    let (node, lease, arrived) =
+        (NodeId::new("n"), Duration::from_secs(1), vec![(TopicName::new("second").unwrap(), 7)]);
+    let request = Relay { node, lease, arrived, unread: vec![], without: vec![], limit: 10, bytes: 1_000 };
+    let relayed = source.store.relay(&source.key, &request).await.unwrap();
+    assert_eq!(relayed.entries.len(), 1, "it comes again");
 }
 
 async fn joined(home: &Topic, set: &str, number: u64) -> SetOutcome {

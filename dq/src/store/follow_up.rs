@@ -12,7 +12,7 @@ use super::job_set::{
 };
 use super::outbox::{FollowUpOutcome, FollowUps, MOST_FOLLOW_UPS, OutboxEntry, Packed};
 use super::producer::{AddOutcome, CommandOutcome, NewJob, OnDuplicate};
-use crate::job::limits::OverLimit;
+use crate::job::limits::{OverLimit, POSITION};
 use crate::job::{JobId, Metadata, TopicName};
 use crate::time::Timestamp;
 
@@ -49,6 +49,11 @@ impl FollowUps {
 }
 
 impl OutboxEntry {
+    /// Why it is sent to no target, whatever that would answer: this version of dq cannot read it, or its position is over the limit.
+    pub(crate) fn unfit(&self) -> Option<StoreError> {
+        POSITION.check_kept(self.position).map_err(StoreError::from).and_then(|()| self.batch().map(drop)).err()
+    }
+
     /// What the target does, with delays that count from the outcome.
     ///
     /// # Errors

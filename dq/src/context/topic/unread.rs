@@ -33,7 +33,7 @@ impl Unread {
     pub(super) fn pass_over(&mut self, parts: &Parts, entries: Vec<OutboxEntry>) -> Vec<OutboxEntry> {
         let mut read = Vec::with_capacity(entries.len());
         for mut entry in entries {
-            let unreadable = entry.batch().err().filter(|_| self.known.len() < MOST);
+            let unreadable = entry.unfit().filter(|_| self.known.len() < MOST);
             if let Some(error) = unreadable {
                 self.found(parts, &entry, error.to_string());
                 continue;

@@ -101,7 +101,7 @@ impl Topic {
         let entries = self.outbox.behind(at.as_ref().map(|(target, position)| (target, *position)), MOST_EXAMINED);
         let next = entries.last().filter(|_| entries.len() == MOST_EXAMINED);
         let unreadable = |entry: &OutboxEntry| {
-            entry.batch().is_err().then(|| UnreadableRow {
+            entry.unfit().is_some().then(|| UnreadableRow {
                 topic: topic.topic.clone(),
                 key: "outbox".into(),
                 name: format!("{} {}", entry.target, entry.position).into(),

@@ -32,7 +32,7 @@ impl RedisStore {
                 call = call.arg(target.as_str()).arg(position).arg(*answered);
             }
             for (target, position) in &request.unread {
-                call = call.arg(target.as_str()).arg(*position);
+                call = call.arg(target.as_str()).arg(format!("{position:016}"));
             }
             request.without.iter().for_each(|target| call.push(target.as_str()));
             Ok(call)

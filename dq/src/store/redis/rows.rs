@@ -12,6 +12,7 @@ use super::outbox::entry_of;
 use super::packed::Packed;
 use super::reply::{Reply, malformed};
 use super::scripts::body;
+use crate::job::limits::POSITION;
 use crate::job::{GroupName, JobId, TopicKey, TopicName};
 use crate::store::statistics::MinuteCounts;
 use crate::store::{Examined, OnDead, OutboxEntry, StoreError, UnreadableRow};
@@ -62,6 +63,10 @@ fn is_id(name: &[u8]) -> bool {
 
 fn is_number(value: &[u8]) -> bool {
     text(value).is_some_and(|value| value.parse::<u64>().is_ok())
+}
+
+fn is_position(value: &[u8]) -> bool {
+    text(value).and_then(|value| value.parse().ok()).is_some_and(|position: u64| position <= POSITION.last())
 }
 
 /// Whether a score is a time, or a sum of one and what priorities and groups add to it, as far as a script calculates exactly.
@@ -125,7 +130,7 @@ fn is_of_set(name: &[u8], value: &[u8]) -> bool {
 
 /// The fields of `meta` that are numbers. Others are settings, of which nothing keeps a step from its jobs, or have a finding of their own.
 fn is_note(name: &[u8], value: &[u8]) -> bool {
-    const NUMBERS: [&str; 16] = [
+    const NUMBERS: [&str; 15] = [
         "largest",
         "taken",
         "far",
@@ -138,7 +143,6 @@ fn is_note(name: &[u8], value: &[u8]) -> bool {
         "relay-until",
         "published",
         "events",
-        "outbox",
         "groups",
         "members",
         "retains",
@@ -147,7 +151,8 @@ fn is_note(name: &[u8], value: &[u8]) -> bool {
         Some("history") => text(value)
             .and_then(|value| value.split_once(':'))
             .is_some_and(|(moves, after)| is_number(moves.as_bytes()) && is_number(after.as_bytes())),
-        Some(name) if NUMBERS.contains(&name) || name.starts_with("outbox:") => is_number(value),
+        Some(name) if name == "outbox" || name.starts_with("outbox:") => is_position(value),
+        Some(name) if NUMBERS.contains(&name) => is_number(value),
         name => name.is_some(),
     }
 }
@@ -165,7 +170,7 @@ fn is_leaf(value: &Bytes) -> bool {
 /// Whether this version of dq can read a row: its field or member, and its value or score.
 fn is_readable(key: Key, name: &Bytes, value: &Bytes) -> bool {
     match key {
-        Key::Outbox => entry_of(name).is_some_and(|entry| entry.batch().is_ok()),
+        Key::Outbox => entry_of(name).is_some_and(|entry| entry.unfit().is_none()),
         Key::Sets => is_of_set(name, value),
         Key::Set => waits_for(name).is_some(),
         Key::Members => is_id(name) && is_membership(value),

@@ -9,7 +9,7 @@ ARGV[4]  the most bytes; the first entry may have more
 ARGV[5]  how far ahead of the clock a position may be that a node sets back by itself, in µs
 ARGV[6]  n: the number of targets that have got entries
 ARGV[7]  m: the number of entries that the node cannot read
-ARGV[8]  and on: each of these n targets, its position, and up to which one it has answered the node; each of these m entries, as its target and position,
+ARGV[8]  and on: each of these n targets, its position, and up to which one it has answered the node; each of these m entries, as its target and position (16 digits),
          which are neither given nor removed; and then the targets whose entries are not asked for
 
 Returns  {ms for which another node relays or -1, how many entries there are, the beginning of the first member that is no entry or '', the targets that are
@@ -29,7 +29,7 @@ if relay and relay ~= node and relay_until > floor and relay_until <= floor + le
 end
 -- include entries.lua
 local is_unread, without, ahead = {}, {}, {}
-for i = 8 + 3 * arrived, 6 + 3 * arrived + 2 * unread, 2 do is_unread[ARGV[i] .. NUL .. string.format('%016d', tonumber(ARGV[i + 1]))] = true end
+for i = 8 + 3 * arrived, 6 + 3 * arrived + 2 * unread, 2 do is_unread[ARGV[i] .. NUL .. ARGV[i + 1]] = true end
 for i = 8 + 3 * arrived + 2 * unread, #ARGV do without[ARGV[i]] = true end
 local function read(members)
   local entries = {}

@@ -4,7 +4,9 @@ Needs    target, batch: the topic that it is for, and what that does; outbox, me
 Holds    rule 18
 Cost     two HGET, one HSET and one ZADD
 ]]
-local last = math.max((tonumber(redis.call('HGET', meta, 'outbox') or 0) or 0) + 1, micros)
+local last = tonumber(redis.call('HGET', meta, 'outbox') or '') or 0
+-- What another program has raised above all positions counts as missing: no target would take what follows.
+last = math.max((last <= 4503599627370496 and last or 0) + 1, micros)
 local position, field, NUL = string.format('%016d', last), 'outbox:' .. target, string.char(0)
 local after = string.match(redis.call('HGET', meta, field) or '', '^%d+$') or '0'
 -- The position is when it was written, unless another entry has that one, or the clock fell back.
