@@ -169,6 +169,41 @@ async fn a_topic_that_drains_gets_its_adds_later_and_holds_up_no_other() {
     assert_eq!(how(&provider, 6).await, Addition::New);
 }
 
+/// One entry has a name that is no position, and what another one has is no batch.
+#[tokio::test(start_paused = true)]
+async fn an_entry_that_cannot_be_read_is_set_aside_and_the_others_are_sent() {
+    let shop = Shop::new();
+    let provider = shop.provider().await;
+    shop.goes_away(&provider).await;
+    assert_eq!(how(&provider, 1).await, Addition::Buffered);
+    drop(provider);
+    let directory = |app: &str| {
+        let factory = ContextFactory::new(app).without_inventory().variables([("", ""); 0]);
+        factory.store(shop.folder.url()).connect()
+    };
+    let entries = ["00000000000000000007", "rubbish"];
+    let other = directory("shop").await.unwrap();
+    for entry in entries {
+        other.topic("mail").unwrap().add_json("{}").id(entry).after("1h").await.unwrap();
+    }
+    drop(other);
+
+    let again = shop.provider().await;
+    let buffer = again.buffer().unwrap();
+    assert_eq!((buffer.jobs, buffer.refused), (1, 2), "{buffer:?}");
+    let refused: Vec<_> = buffer.last_refused.iter().map(|refused| refused.job.as_str()).collect();
+    assert_eq!(refused, entries.map(|entry| format!("entry {entry}")));
+    shop.comes_back(&again).await;
+    assert_eq!(again.buffer().unwrap().sent, 1);
+    drop(again);
+    assert_eq!(shop.provider().await.buffer().unwrap().refused, 0, "they are out of the way");
+    let aside = directory("dq-set-aside").await.unwrap();
+    let kept = aside.inspect().jobs("mail", State::Delayed, &Default::default(), None).await.unwrap().jobs;
+    let mut kept: Vec<_> = kept.iter().map(|job| job.id.as_str()).collect();
+    kept.sort_unstable();
+    assert_eq!(kept, entries);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_directory_belongs_to_one_app() {
     let shop = Shop::new();

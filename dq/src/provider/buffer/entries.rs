@@ -9,10 +9,11 @@ use bytes::Bytes;
 use super::state::{Size, State, Written};
 use crate::environment::Environment;
 use crate::job::{AppName, Codec, JobId, Metadata, ProducerId, Record, State as JobState, TopicKey, TopicName};
+use crate::provider::RefusedJob;
 use crate::store::step::{MOST_JOBS, USUAL_BYTES};
 use crate::store::{
-    BatchAnswer, Command, CommandKind, Cursor, Due, NewJob, Numbered, OnDuplicate, OutboxEntry, Packed, PageRequest,
-    Pending, Store, StoreError, Stored,
+    BatchAnswer, Command, CommandKind, Cursor, Due, NewJob, Numbered, OnDuplicate, OutboxEntry, Packed, Page,
+    PageRequest, Pending, Store, StoreError, Stored,
 };
 use crate::time::Timestamp;
 
@@ -28,6 +29,9 @@ const NUMBERS: &str = "numbers:";
 
 /// The header of an entry that was not written at the time of its place: when it was, in ms.
 const WRITTEN: &str = "written";
+
+/// The app under which the directory keeps what cannot be read, each in the topic that it was for.
+const ASIDE: &str = "dq-set-aside";
 
 /// The entries of a buffer.
 pub(super) struct Entries {
@@ -109,7 +113,7 @@ impl Entries {
         let last = last.as_ref().and_then(|last| last.parse().ok()).unwrap_or(0);
         let mut state = State::behind(last);
         for topic in entries.directory.topics(app).await? {
-            entries.load(&TopicKey { app: app.clone(), topic }, &mut state).await?;
+            entries.load(&TopicKey { app: app.clone(), topic }, &mut state, environment.wall()).await?;
         }
         if !state.topics().is_empty() {
             state.goes_away(environment.now());
@@ -117,19 +121,39 @@ impl Entries {
         Ok((entries, state))
     }
 
-    async fn load(&self, topic: &TopicKey, state: &mut State) -> Result<(), StoreError> {
+    /// Reads what waits for a topic. What another program or a later version wrote, and this one cannot read, is set aside.
+    async fn load(&self, topic: &TopicKey, state: &mut State, now: Timestamp) -> Result<(), StoreError> {
         let mut after = None;
         loop {
-            let (page, next) = self.page(topic, after, MOST_JOBS).await?;
-            for read in page {
-                state.note(topic, read.place, read.size);
-                state.knows(topic);
+            let page = self.page(topic, after, MOST_JOBS).await?;
+            for stored in &page.jobs {
+                match read(topic, stored) {
+                    Ok(read) => {
+                        state.note(topic, read.place, read.size);
+                        state.knows(topic);
+                    }
+                    Err(error) => {
+                        self.set_aside(topic, stored).await?;
+                        let (entry, topic, cause) = (&stored.id, &topic.topic, error.to_string());
+                        tracing::warn!(%topic, %entry, cause, "an entry of the buffer cannot be read: its adds are not sent, and the directory keeps it under app `{ASIDE}`");
+                        state.refuse(RefusedJob::new(topic, &format!("entry {entry}"), cause, now));
+                    }
+                }
             }
-            after = next;
+            after = page.next;
             if after.is_none() {
                 return Ok(());
             }
         }
+    }
+
+    /// Moves an entry to where nothing is sent: it is there first, so it is never lost.
+    async fn set_aside(&self, topic: &TopicKey, stored: &Stored) -> Result<(), StoreError> {
+        let aside = TopicKey { app: AppName::new(ASIDE).expect("it is a name"), topic: topic.topic.clone() };
+        let job = waiting(stored.id.clone(), stored.record.clone(), Timestamp::EPOCH);
+        let producer = self.directory.producer(&aside, &self.sender.0);
+        done(&producer.add(self.sender.of(vec![job])).await?)?;
+        self.delete(topic, vec![stored.id.clone()]).await
     }
 
     pub(super) fn url(&self) -> String {
@@ -156,7 +180,8 @@ impl Entries {
 
     /// The first entries for a topic.
     pub(super) async fn first(&self, topic: &TopicKey) -> Result<Vec<Read>, StoreError> {
-        Ok(self.page(topic, None, AT_ONCE).await?.0)
+        let page = self.page(topic, None, AT_ONCE).await?;
+        page.jobs.iter().map(|stored| read(topic, stored)).collect()
     }
 
     /// Which numbers were given out last for a topic.
@@ -178,8 +203,11 @@ impl Entries {
     /// Removes entries. No later one gets `last` or a smaller place.
     pub(super) async fn remove(&self, topic: &TopicKey, gone: &[u64], last: u64) -> Result<(), StoreError> {
         self.note(LAST, &last.to_string()).await?;
-        let delete = |place: &u64| Command::new(CommandKind::Delete, entry_id(*place));
-        let items = gone.iter().map(delete).collect();
+        self.delete(topic, gone.iter().map(|place| entry_id(*place)).collect()).await
+    }
+
+    async fn delete(&self, topic: &TopicKey, ids: Vec<JobId>) -> Result<(), StoreError> {
+        let items = ids.into_iter().map(|id| Command::new(CommandKind::Delete, id)).collect();
         let producer = self.directory.producer(topic, &self.sender.0);
         done(&producer.command(self.sender.of(items)).await?)
     }
@@ -195,16 +223,9 @@ impl Entries {
         done(&producer.add(self.sender.of(vec![job])).await?)
     }
 
-    async fn page(
-        &self,
-        topic: &TopicKey,
-        after: Option<Cursor>,
-        limit: usize,
-    ) -> Result<(Vec<Read>, Option<Cursor>), StoreError> {
+    async fn page(&self, topic: &TopicKey, after: Option<Cursor>, limit: usize) -> Result<Page, StoreError> {
         let request = PageRequest { state: JobState::Delayed, after, limit, bytes: USUAL_BYTES };
-        let page = self.directory.page(topic, request).await?;
-        let read = page.jobs.iter().map(|stored| read(topic, stored)).collect::<Result<_, _>>()?;
-        Ok((read, page.next))
+        self.directory.page(topic, request).await
     }
 }
 
@@ -237,7 +258,10 @@ fn id_of(text: &str) -> JobId {
 
 /// A job of the directory.
 fn new(id: JobId, metadata: &Metadata, bytes: &[u8], at: Timestamp) -> NewJob {
-    let record = Record::new(metadata, Codec::Json, bytes);
+    waiting(id, Record::new(metadata, Codec::Json, bytes), at)
+}
+
+fn waiting(id: JobId, record: Record, at: Timestamp) -> NewJob {
     NewJob { due: Due::At(at), on_duplicate: OnDuplicate::Replace, ..NewJob::new(id, record) }
 }
 
