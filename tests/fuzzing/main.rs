@@ -6,6 +6,7 @@ mod changes;
 mod draw;
 mod grammar;
 mod journal;
+mod keys;
 mod lines;
 mod node;
 mod parsers;

@@ -1,6 +1,7 @@
 //! A node on a store that has hostile input: what it runs, and whether its other jobs run as if there were none.
 
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use dq::store::{JobPlace, LimitKind, Store};
 use dq::testing::Harness;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use crate::draw::NOW;
 use crate::target::Found;
@@ -34,13 +36,26 @@ struct Told(Value);
 
 /// How often the handler of each job ended, and whether the job was then over.
 #[derive(Debug, Clone, Default)]
-pub struct Runs(Arc<Mutex<BTreeMap<String, (u32, bool)>>>);
+pub struct Runs(Arc<Mutex<BTreeMap<String, (u32, bool)>>>, Arc<Notify>);
 
 impl Runs {
     fn note(&self, id: &JobId, is_over: bool) {
         let mut runs = self.0.lock().expect("no handler panics");
         let run = runs.entry(id.to_string()).or_default();
         *run = (run.0 + 1, is_over);
+        self.1.notify_waiters();
+    }
+
+    /// Waits until the job is over.
+    pub async fn ended(&self, id: &str) {
+        loop {
+            let mut noted = pin!(self.1.notified());
+            noted.as_mut().enable();
+            if self.of(id).1 {
+                return;
+            }
+            noted.await;
+        }
     }
 
     pub fn of(&self, id: &str) -> (u32, bool) {

@@ -94,7 +94,8 @@ impl Target {
         found.panics += panics;
         if panics > 0 {
             let last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
-            found.what.push(format!("{panics} panics, the last at {last}"));
+            // First: what follows may come from them.
+            found.what.insert(0, format!("{panics} panics, the last at {last}"));
         }
         std::mem::take(&mut found.what)
     }
