@@ -9,9 +9,9 @@ use crate::job::{JobId, NodeId, Record, State, TopicKey, TopicName};
 use crate::store::history::read;
 use crate::store::step::USUAL_BYTES;
 use crate::store::{
-    CopyPlace, Cursor, DueCount, Examined, ExportPart, ExportRequest, Exported, HeldJob, HolderSeen, JobCopy,
-    JobHistory, JobPlace, MOST_EXAMINED, NodesPage, NodesRequest, OutboxEntry, Page, PageRequest, StoreError, Stored,
-    TopicCounts, TopicOverview, UnreadableRow,
+    CopyPlace, Cursor, DueCount, Examine, Examined, ExportPart, ExportRequest, Exported, HeldJob, HolderSeen, JobCopy,
+    JobHistory, JobPlace, MOST_EXAMINED, NodesPage, NodesRequest, OutboxEntry, Page, PageRequest, QueryReply,
+    StoreError, Stored, TopicCounts, TopicOverview, UnreadableRow,
 };
 use crate::time::Timestamp;
 
@@ -95,8 +95,8 @@ impl Topic {
     }
 
     /// A page of what the doctor looks at: follow-ups that this version of dq cannot read.
-    pub(crate) fn examined(&self, topic: &TopicKey, after: Option<&str>) -> Examined {
-        let at = after.and_then(|after| after.split_once(' '));
+    pub(crate) fn examined(&self, topic: &TopicKey, request: &Examine) -> QueryReply {
+        let at = request.after.as_deref().and_then(|after| after.split_once(' '));
         let at = at.and_then(|(target, position)| Some((TopicName::stored(target).ok()?, position.parse().ok()?)));
         let entries = self.outbox.behind(at.as_ref().map(|(target, position)| (target, *position)), MOST_EXAMINED);
         let next = entries.last().filter(|_| entries.len() == MOST_EXAMINED);
@@ -109,12 +109,12 @@ impl Topic {
                 follow_up: Some((entry.target.clone(), entry.position)),
             })
         };
-        Examined {
+        QueryReply::Examine(Examined {
             unreadable: entries.iter().filter_map(unreadable).collect(),
             looked_at: entries.len(),
             next: next.map(|entry| format!("{} {}", entry.target, entry.position)),
             ..Examined::default()
-        }
+        })
     }
 
     /// The schedules behind this one, in the order of their ids.

@@ -35,9 +35,8 @@ impl MemoryStore {
                 let set_back = move |topic: &mut Topic, _| Ok(Reply::Repair(topic.calls.set_back(&relay, from, to)));
                 return Ok(self.topics.cell(topic).ask(name, Waits::CHANGES, set_back));
             }
-            Query::Repair { repair: Repair::Mismatch { .. }, .. } => Reply::Repair(false),
-            // There is no place for it but the outbox, from which a version that can read it brings it to its topic.
-            Query::Repair { repair: Repair::SetAside(_), .. } => Reply::Repair(false),
+            // A follow-up that cannot be read has no place but the outbox, from which a version that can read it brings it to its topic.
+            Query::Repair { repair: Repair::Mismatch { .. } | Repair::SetAside(_), .. } => Reply::Repair(false),
             Query::Prepare {} => Reply::Prepare(()),
             Query::Contact {} => Reply::Contact(Timestamp::floor_micros(self.topics.clock.micros())),
             // Only this version of dq has ever written here.
@@ -88,9 +87,7 @@ impl MemoryStore {
             }
             Query::Counts { topic } => self.look(name, topic, |of, now| Reply::Counts(of.counts(now)))?,
             // A job has one slot with one place, so nothing can disagree.
-            Query::Examine { topic, request } => {
-                self.look(name, topic, |of, _| Reply::Examine(of.examined(topic, request.after.as_deref())))?
-            }
+            Query::Examine { topic, request } => self.look(name, topic, |of, _| of.examined(topic, &request))?,
         };
         Ok(ready(Ok(reply)).boxed())
     }
