@@ -143,7 +143,7 @@ impl Topic {
         let Some(id) = reader.id(row.id)? else { return Ok(()) };
         let mut slot = Slot::new(row.record.record(), row.crashes, place);
         let takes_seat = lease.is_none() || slot.takes_seat();
-        slot.has_seat = has_seat && takes_seat && slot.record.group().is_some();
+        slot.has_seat = has_seat && takes_seat;
         self.jobs.insert(id, slot);
         if let Some((node, lease)) = lease {
             self.jobs.set_lease(&node, lease);
@@ -165,9 +165,18 @@ impl Topic {
             slot.set_crashes(crashes);
         }
         if let Some((Raw(metadata), kept)) = part.metadata {
-            let record = slot.record.with_metadata_bytes(metadata, kept);
-            known &= record.map(|record| slot.set_record(record, false)).is_some();
+            match slot.record.with_metadata_bytes(metadata, kept) {
+                None => known = false,
+                Some(record) if record.group() == slot.record.group() => slot.set_record(record, false),
+                // No step does this, so another program wrote it.
+                Some(record) => {
+                    let mut regrouped = slot.clone();
+                    regrouped.record = record;
+                    self.jobs.insert(id.clone(), regrouped);
+                }
+            }
         }
+        let Some(mut slot) = self.jobs.get_mut(id) else { return false };
         if let Some(notes) = part.notes {
             let pending = notes.pending.map(Cow::into_owned);
             known &= slot.set_notes(notes.isolation, pending);

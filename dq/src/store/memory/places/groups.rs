@@ -117,8 +117,10 @@ pub(super) struct Member {
 }
 
 impl Member {
-    pub(super) fn of(record: &Record) -> Option<Box<Self>> {
-        record.group().map(|(order, name)| Box::new(Self { name: name.into(), order, turn: None }))
+    /// A schedule is in no group, even if another program wrote one: its ticks pass all limits.
+    pub(super) fn of(id: &JobId, record: &Record) -> Option<Box<Self>> {
+        let group = record.group().filter(|_| id.schedule_name().is_none());
+        group.map(|(order, name)| Box::new(Self { name: name.into(), order, turn: None }))
     }
 }
 

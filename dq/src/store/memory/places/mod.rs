@@ -94,7 +94,8 @@ type Timed = [PlaceIndex; 4];
 /// Puts an id in the index of its place, or gives its run a row. A node that is not known to hold jobs is of a process that has ended.
 fn occupy(timed: &mut Timed, holders: &mut Holders, id: JobId, slot: &mut Slot) {
     slot.priority = Slot::priority_in(&slot.place, &slot.record);
-    slot.member = Member::of(&slot.record);
+    slot.member = Member::of(&id, &slot.record);
+    slot.has_seat &= slot.member.is_some();
     slot.is_blocked = false;
     let part = slot.part();
     match &mut slot.place {
@@ -254,7 +255,7 @@ impl Jobs {
                 self.touched.change(&id, &mut slot.touched, Touch::WHOLE);
                 enter(&mut self.schedules, &id);
                 self.bytes += bytes_of_row(&id, slot.records());
-                slot.member = Member::of(&slot.record);
+                slot.member = Member::of(&id, &slot.record);
                 let is_member = slot.member.is_some();
                 self.timed[TimedPlace::Delayed as usize].insert(slot.part(), due, id.clone());
                 if is_member {
