@@ -39,7 +39,7 @@ async fn follows(node: &Context, server: &RedisServer, count: u32) {
 
 /// Something that is no entry, before and after the entries of a target, and one without a number.
 const NO_ENTRIES: [&str; 6] =
-    ["\0", "rubbish", "second\0", "second\0a number\0", "second\0zzzzzzzzzzzzzzzz\00\0d", "zzz"];
+    ["\0", "rubbish", "second\0", "second\0a number\0", "second\0zzzzzzzzzzzzzzzz\x000\0d", "zzz"];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_no_follow_up_in_an_outbox_holds_up_none_and_is_set_aside() {
@@ -75,7 +75,7 @@ async fn what_is_no_follow_up_in_an_outbox_holds_up_none_and_is_set_aside() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_follow_up_that_cannot_be_read_is_passed_over_and_counted_and_stays_until_it_is_set_aside() {
     let server = RedisServer::start();
-    let entry = "second\00000000000000007\07\0Z of a later version, which names itself";
+    let entry = "second\x000000000000000007\x007\0Z of a later version, which names itself";
     server.command(&["ZADD", "dq:{shop:first}:outbox", "0", entry]);
     server.command(&[
         "HSET",
@@ -110,7 +110,7 @@ async fn a_follow_up_that_cannot_be_read_is_passed_over_and_counted_and_stays_un
 async fn a_follow_up_above_all_positions_is_passed_over_and_set_aside() {
     let server = RedisServer::start();
     let position = "9007199254740993";
-    server.command(&["ZADD", "dq:{shop:first}:outbox", "0", &format!("second\0{position}\00\0a")]);
+    server.command(&["ZADD", "dq:{shop:first}:outbox", "0", &format!("second\0{position}\x000\0a")]);
     server.command(&["HSET", "dq:{shop:first}:meta", "outbox", position, "outbox:second", position]);
     let mut doctor = inspector(&server).doctor(Some("first")).unwrap();
     let findings = examined(&mut doctor).await;
@@ -154,7 +154,7 @@ async fn the_entry_after_one_that_was_set_aside_is_sent_as_the_first_that_there_
 #[tokio::test]
 async fn what_cannot_be_read_in_front_of_an_outbox_makes_no_target_ahead() {
     let (server, home) = Topic::entered().await;
-    for member in ["t\0!", "t\00000000000000007\0x\0Z", "t\00000000000000008\0", "t\00000000000000600\0500,550\0Z"] {
+    for member in ["t\0!", "t\x000000000000000007\0x\0Z", "t\x000000000000000008\0", "t\x000000000000000600\x00500,550\0Z"] {
         server.command(&["ZADD", "dq:{shop:t}:outbox", "0", member]);
     }
     for (position, ahead) in [(500, None), (555, Some(500)), (600, None)] {
@@ -185,7 +185,7 @@ async fn a_position_of_a_target_that_is_none_holds_up_no_other_target() {
     node.shutdown(Duration::ZERO).await;
     // Another program writes over it while the answer to an entry is on its way.
     let source = Topic::named(&server.url(), "first");
-    server.command(&["ZADD", "dq:{shop:first}:outbox", "0", "second\00000000000000007\00\0a"]);
+    server.command(&["ZADD", "dq:{shop:first}:outbox", "0", "second\x000000000000000007\x000\0a"]);
     server.command(&["SET", "dq:{shop:second}:calls:outbox:first", "rubbish"]);
     let (node, lease, arrived) =
         (NodeId::new("n"), Duration::from_secs(1), vec![(TopicName::new("second").unwrap(), 7)]);
@@ -254,15 +254,15 @@ fn in_group(group: &str, name: &str) -> NewJob {
 /// What is no entry of a group: a NUL alone, turns, pauses and rates without a time, and names without an end.
 const NO_GROUPS: [&str; 14] = [
     "\0",
-    "\00",
-    "\00rubbish",
-    "\07",
-    "\03rubbish",
-    "\03",
-    "\04later",
-    "\05",
-    "\06",
-    "\06two",
+    "\x000",
+    "\x000rubbish",
+    "\x007",
+    "\x003rubbish",
+    "\x003",
+    "\x004later",
+    "\x005",
+    "\x006",
+    "\x006two",
     "\0z",
     "aa",
     "one",
