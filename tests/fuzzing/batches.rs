@@ -19,7 +19,7 @@ const ON_DEAD: [u8; 3] = *b"cwr";
 const ENDS: [u8; 4] = *b"axrl";
 
 fn name(draw: &Draw) -> JobId {
-    JobId::new(&grammar::id(draw)).unwrap_or_else(|_| JobId::new(&draw.word()).expect("a word is an id"))
+    JobId::new(grammar::id(draw)).unwrap_or_else(|_| JobId::new(draw.word()).expect("a word is an id"))
 }
 
 fn period(draw: &Draw) -> Duration {

@@ -154,7 +154,9 @@ async fn the_entry_after_one_that_was_set_aside_is_sent_as_the_first_that_there_
 #[tokio::test]
 async fn what_cannot_be_read_in_front_of_an_outbox_makes_no_target_ahead() {
     let (server, home) = Topic::entered().await;
-    for member in ["t\0!", "t\x000000000000000007\0x\0Z", "t\x000000000000000008\0", "t\x000000000000000600\x00500,550\0Z"] {
+    for member in
+        ["t\0!", "t\x000000000000000007\0x\0Z", "t\x000000000000000008\0", "t\x000000000000000600\x00500,550\0Z"]
+    {
         server.command(&["ZADD", "dq:{shop:t}:outbox", "0", member]);
     }
     for (position, ahead) in [(500, None), (555, Some(500)), (600, None)] {
