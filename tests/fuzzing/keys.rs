@@ -130,7 +130,12 @@ fn entry(draw: &Draw, app: &str, (key, kind): (&str, &str)) -> Vec<Vec<u8>> {
         // A key of another type, mostly.
         _ if draw.one_in(40) => vec![b"SET".to_vec(), name, draw.bytes(30)],
         "hash" => {
-            let field = if key == "meta" { draw.pick(&FIELDS).into() } else { id(draw) };
+            let field = match key {
+                "meta" => draw.pick(&FIELDS).into(),
+                // A repair of jobs names them by their ids, so what is not a string is not repaired yet.
+                "jobs" | "running" => grammar::id(draw).into_bytes(),
+                _ => id(draw),
+            };
             vec![b"HSET".to_vec(), name, field, value(draw, key)]
         }
         "zset" => vec![b"ZADD".to_vec(), name, score.into_bytes(), member(draw, key)],

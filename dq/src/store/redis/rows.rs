@@ -17,9 +17,9 @@ use crate::job::{GroupName, JobId, TopicKey, TopicName};
 use crate::store::statistics::MinuteCounts;
 use crate::store::{Examined, OnDead, OutboxEntry, StoreError, UnreadableRow};
 
-/// The keys whose rows the doctor reads one by one, and about how many at a time. Jobs and their metadata it reads as jobs, and rows of nodes go with the
-/// step that meets them.
-const KEYS: [(Key, usize); 23] = [
+/// The keys whose rows the doctor reads one by one, and about how many at a time. Jobs it reads as jobs, their metadata too if they have
+/// an id, and rows of nodes go with the step that meets them.
+const KEYS: [(Key, usize); 24] = [
     (Key::Outbox, 16),
     (Key::Sets, 100),
     (Key::SetOrder, MANY),
@@ -35,6 +35,7 @@ const KEYS: [(Key, usize); 23] = [
     (Key::Dead, MANY),
     (Key::Done, MANY),
     (Key::Broadcasts, MANY),
+    (Key::Metadata, 100),
     (Key::Pending, MANY),
     (Key::Crashes, MANY),
     (Key::Schedules, MANY),
@@ -182,7 +183,7 @@ fn is_readable(key: Key, name: &Bytes, value: &Bytes) -> bool {
         Key::FarLeaves => is_bound(name) && is_leaf(value),
         Key::Pending => is_id(name) && text(value).and_then(command_in).is_some(),
         Key::Crashes => is_id(name) && is_crashes(value),
-        Key::Schedules | Key::History => is_id(name),
+        Key::Metadata | Key::Schedules | Key::History => is_id(name),
         Key::Statistics => is_number(name) && MinuteCounts::from_bytes(value).is_some(),
         _ => is_id(name) && is_time(value),
     }

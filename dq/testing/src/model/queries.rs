@@ -7,7 +7,7 @@ use super::cluster::{job, node};
 use super::exchange::{Connections, ModelAnswer};
 use super::operation::{AGEING, JOBS};
 use dq::job::{NodeId, State};
-use dq::store::Answer::{Publish, Sweep, Transfer};
+use dq::store::Answer::{Publish, Reconcile, Sweep, Transfer};
 use dq::store::step::{Claim, Scan, Sequenced, Transferred, USUAL_BYTES};
 use dq::store::{PageRequest, StoreError, Stored, TopicCounts};
 use dq::time::Timestamp;
@@ -99,6 +99,13 @@ pub(super) fn same_answer(
                 &found.claims.is_sorted_by_key(|claim| claim.token.due),
             )?;
             found.claims.sort_by_key(|claim| (claim.token.due, claim.id.clone()));
+        }
+        // No other program empties the memory store.
+        (
+            ModelAnswer::Step(Reconcile(Sequenced::Done(expected))),
+            ModelAnswer::Step(Reconcile(Sequenced::Done(found))),
+        ) => {
+            found.born = expected.born;
         }
         (ModelAnswer::Step(Publish(expected)), ModelAnswer::Step(Publish(found)))
             if expected.sleep.abs_diff(found.sleep) < GRAIN =>
