@@ -41,7 +41,7 @@ async fn connections_do_not_grow_with_the_number_of_topics() {
         add_to_all(node.provider()).await;
         nodes.push(node);
     }
-    assert_eq!((clients(&server, "normal"), clients(&server, "pubsub")), (3 * 7, 3 * 2));
+    assert_eq!((clients(&server, "normal"), clients(&server, "pubsub")), (3 * 8, 3 * 2));
     join_all(nodes.into_iter().map(|node| node.shutdown(Duration::from_secs(1)))).await;
 }
 
