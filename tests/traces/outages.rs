@@ -256,7 +256,9 @@ async fn a_server_that_goes_away_and_comes_back_is_one_warning_and_one_line() {
         info.extend(traces.events(Level::INFO));
         tokio::task::yield_now().await;
     }
-    let warn = traces.events(Level::WARN);
+    let mut warn = traces.events(Level::WARN);
+    // The server comes back empty, which has a warning of its own.
+    warn.retain(|line| !line.contains("the store was emptied"));
     let says = "dq tries again until it answers, and jobs wait store=\"redis://";
     assert!(warn.len() == 1 && warn[0].contains(says), "{warn:#?}");
     dq.shutdown(Duration::ZERO).await;
