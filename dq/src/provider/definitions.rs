@@ -177,14 +177,11 @@ async fn align_to_clock(
     found: &Stored,
     (from, now): (Timestamp, Timestamp),
 ) -> Result<bool, CallError> {
-    let (JobPlace::Delayed { due }, Ok(definition)) = (&found.place, Definition::read(&found.record)) else {
-        return Ok(false);
-    };
-    let Some(tick) = definition.tick_from_now(*due, from) else { return Ok(false) };
+    let Some((definition, due, tick)) = ahead(found, from) else { return Ok(false) };
     let (was, topic) = (definition.tick, caller.topic());
     let aligned = Definition { tick, last: last_from_now(caller, &definition, now).await?, gap: None, ..definition };
     let (version, deadline) = (found.record.fixed().version, caller.root.deadline(None));
-    redefine(caller, &found.id, &aligned, (*due, now), (version, None), deadline).await?;
+    redefine(caller, &found.id, &aligned, (due, now), (version, None), deadline).await?;
     let schedule = schedule_name(&found.id).unwrap_or_default();
     tracing::warn!(%topic, schedule, %was, next = %tick, "the schedule waits for its next tick again: the store's clock was ahead when a later one was computed. Ticks that came meanwhile come again, unless their jobs are still there");
     Ok(true)
@@ -228,7 +225,7 @@ impl TopicProvider {
         let next =
             if found.len() < ids.len() || ids.len() == MOST_JOBS { ids.get(found.len().max(1) - 1) } else { None };
         let ahead = found.iter().flatten().filter_map(|stored| {
-            let (tick, next) = ahead(stored, now)?;
+            let (Definition { tick, .. }, _, next) = ahead(stored, now)?;
             Some(AheadSchedule { id: stored.id.clone(), tick, next })
         });
         Ok((found.len(), ahead.collect(), next.cloned()))
@@ -248,9 +245,10 @@ impl TopicProvider {
     }
 }
 
-/// The tick for which a schedule waits and the next one from now on, if the former was computed while the store's clock was ahead.
-fn ahead(found: &Stored, now: Timestamp) -> Option<(Timestamp, Timestamp)> {
+/// A schedule, when it is due, and its next tick after `from`, if it waits for one that was computed while the store's clock was ahead.
+fn ahead(found: &Stored, from: Timestamp) -> Option<(Definition, Timestamp, Timestamp)> {
     let JobPlace::Delayed { due } = found.place else { return None };
     let definition = Definition::read(&found.record).ok()?;
-    Some((definition.tick, definition.tick_from_now(due, now)?))
+    let next = definition.tick_from_now(due, from)?;
+    Some((definition, due, next))
 }

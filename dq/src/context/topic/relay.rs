@@ -210,32 +210,31 @@ impl Relay {
     async fn set_back(&mut self, ahead: Ahead, now: Duration) -> bool {
         let Ahead { target, position, back_to, is_far } = ahead;
         let (source, environment) = (self.parts.key.topic.clone(), self.environment().clone());
-        if !is_far {
-            let key = TopicKey { app: self.parts.key.app.clone(), topic: target.clone() };
-            let repair = Repair::SetBack { source: source.clone(), from: position, to: back_to };
-            let answer = self.parts.store.repair(&key, &repair);
-            match in_call_timeout(&environment, self.parts.node.call_timeout, "repair", answer).await {
-                Ok(false) => {
-                    // It has another position by now.
-                    self.rest(&target, now);
-                    return false;
-                }
-                Ok(true) => {
-                    tracing::warn!(topic = %source, %target, position, back_to, "the topic `target` has a position of follow-ups that this topic does not know, after a failover or an import: what waits for it is sent again, and some of it may arrive twice");
-                    return true;
-                }
-                Err(error) => {
-                    self.rest(&target, now);
-                    tracing::debug!(topic = %source, %target, %error, "cannot set the position of a target back; dq tries again");
-                    return false;
-                }
+        if is_far {
+            self.rest(&target, now);
+            if let Some(since) = Waits::to_say(&mut self.target(&target).waits, &environment) {
+                tracing::error!(topic = %source, %target, %since, position, "the topic `target` has a position of follow-ups that is more than a day ahead of the store's clock: they wait. Find out who wrote it, and run `dq doctor --repair`");
             }
+            return false;
         }
-        self.rest(&target, now);
-        if let Some(since) = Waits::to_say(&mut self.target(&target).waits, &environment) {
-            tracing::error!(topic = %source, %target, %since, position, "the topic `target` has a position of follow-ups that is more than a day ahead of the store's clock: they wait. Find out who wrote it, and run `dq doctor --repair`");
+        let key = TopicKey { app: self.parts.key.app.clone(), topic: target.clone() };
+        let repair = Repair::SetBack { source: source.clone(), from: position, to: back_to };
+        let answer = self.parts.store.repair(&key, &repair);
+        let is_set_back = match in_call_timeout(&environment, self.parts.node.call_timeout, "repair", answer).await {
+            // False: it has another position by now.
+            Ok(is_set_back) => is_set_back,
+            Err(error) => {
+                tracing::debug!(topic = %source, %target, %error, "cannot set the position of a target back; dq tries again");
+                false
+            }
+        };
+        match is_set_back {
+            true => {
+                tracing::warn!(topic = %source, %target, position, back_to, "the topic `target` has a position of follow-ups that this topic does not know, after a failover or an import: what waits for it is sent again, and some of it may arrive twice");
+            }
+            false => self.rest(&target, now),
         }
-        false
+        is_set_back
     }
 
     /// A target rests, and is then tried with one entry.

@@ -105,6 +105,11 @@ enum Part {
 }
 
 impl Part {
+    /// These job sets, or what follows the last of them.
+    fn of_sets(sets: VecDeque<JobId>) -> Self {
+        if sets.is_empty() { Self::Keys { after: None } } else { Self::Sets(sets) }
+    }
+
     /// What it is, and what follows where it cannot be examined.
     fn and_next(self) -> (&'static str, Option<Self>) {
         match self {
@@ -117,8 +122,7 @@ impl Part {
             },
             Self::Sets(mut sets) => {
                 sets.pop_front();
-                let following = if sets.is_empty() { Self::Keys { after: None } } else { Self::Sets(sets) };
-                ("a job set", Some(following))
+                ("a job set", Some(Self::of_sets(sets)))
             }
             Self::Keys { .. } => ("a part of the keys", Some(Self::Records { states: &GiveUp::FROM, after: None })),
             Self::Records { states, .. } => {

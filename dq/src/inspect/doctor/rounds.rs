@@ -121,14 +121,13 @@ impl Doctor {
                     self.examine_target(topic, &seen).await?;
                     return Ok(Some(Part::Targets(targets)));
                 }
-                let sets = self.waiting_sets(topic).await?;
-                Ok(Some(if sets.is_empty() { Part::Keys { after: None } } else { Part::Sets(sets) }))
+                Ok(Some(Part::of_sets(self.waiting_sets(topic).await?)))
             }
             Part::Sets(mut sets) => {
                 if let Some(set) = sets.pop_front() {
                     self.examine_set(topic, set).await?;
                 }
-                Ok(Some(if sets.is_empty() { Part::Keys { after: None } } else { Part::Sets(sets) }))
+                Ok(Some(Part::of_sets(sets)))
             }
             Part::Keys { after } => {
                 let nodes = self.nodes_without_lease(topic.name());

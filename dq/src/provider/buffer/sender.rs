@@ -134,7 +134,7 @@ impl Buffer {
         let (environment, timeout) = (&self.environment, self.bounds.call_timeout);
         let arrived = self.store.arrived(topic, &self.entries.name);
         let arrived = in_call_timeout(environment, timeout, "arrived", arrived).await?;
-        let clock = in_call_timeout(environment, timeout, "counts", self.store.counts(topic)).await?.clock;
+        let clock = self.clock_at(topic).await?;
         let given = self.entries.numbers(topic).await?;
         let is_given = |read: &Read, given: &Given| read.place <= given.place;
         let again =
@@ -204,9 +204,14 @@ impl Buffer {
     /// Reads the store's clock.
     async fn read_clock(&self) -> Result<(), StoreError> {
         let Some(topic) = self.state().known() else { return Ok(()) };
-        let counts = in_call_timeout(&self.environment, self.bounds.call_timeout, "counts", self.store.counts(&topic));
-        let clock = counts.await?.clock;
+        let clock = self.clock_at(&topic).await?;
         self.state().clock = Some((clock.as_millis().saturating_mul(1_000), self.environment.now()));
         Ok(())
+    }
+
+    /// The clock of the server that has the topic.
+    async fn clock_at(&self, topic: &TopicKey) -> Result<Timestamp, StoreError> {
+        let counts = in_call_timeout(&self.environment, self.bounds.call_timeout, "counts", self.store.counts(topic));
+        Ok(counts.await?.clock)
     }
 }

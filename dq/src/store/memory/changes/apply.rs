@@ -196,16 +196,11 @@ impl Topic {
                 self.calls.put(&ProducerId::new(relay), position);
             }
             Change::Outbox(target, position, after, batch) => {
-                let is_of = || format!("follow-ups for topic `{target}`, which are lost");
-                if reader.is_within(POSITION, position, is_of) {
-                    self.outbox.put(OutboxEntry { target, position, after, written: position, batch: packed(batch) });
-                }
+                let entry = OutboxEntry { target, position, after, written: position, batch: packed(batch) };
+                self.apply_entry(reader, entry);
             }
             Change::LaterOutbox(target, position, after, written, batch) => {
-                let is_of = || format!("follow-ups for topic `{target}`, which are lost");
-                if reader.is_within(POSITION, position, is_of) {
-                    self.outbox.put(OutboxEntry { target, position, after, written, batch: packed(batch) });
-                }
+                self.apply_entry(reader, OutboxEntry { target, position, after, written, batch: packed(batch) });
             }
             Change::OutboxGone(target, position)
                 if reader.is_within(POSITION, position, || format!("follow-ups that topic `{target}` has got")) =>
@@ -220,6 +215,14 @@ impl Topic {
             Change::Set(name, None) => self.job_sets.remove(&name),
             Change::SetMember(name, member, state) => self.job_sets.put_member(&name, member.into_owned(), state),
             _ => {}
+        }
+    }
+
+    /// The outbox has this entry, unless its position is over its limit.
+    fn apply_entry(&mut self, reader: &mut Reader<'_>, entry: OutboxEntry) {
+        let is_of = || format!("follow-ups for topic `{}`, which are lost", entry.target);
+        if reader.is_within(POSITION, entry.position, is_of) {
+            self.outbox.put(entry);
         }
     }
 
