@@ -44,7 +44,7 @@ impl StoreClock for SetClock {
     }
 }
 
-/// The ids of the jobs that started, in order, and those of them that were not due by the store's clock.
+/// The ids of the jobs that started, in order, and of the jobs among them that were not due by the store's clock.
 #[derive(Clone, Default)]
 struct Started(Arc<Mutex<(Vec<String>, Vec<String>)>>);
 
@@ -78,7 +78,7 @@ impl Started {
     }
 }
 
-/// How many of these jobs are those of the ticks of a schedule.
+/// How many of these jobs came from ticks of a schedule.
 fn ticks_of(schedule: &str, started: &[String]) -> usize {
     started.iter().filter(|id| id.starts_with(&format!("dq:tick:{schedule}@"))).count()
 }

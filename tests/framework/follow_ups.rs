@@ -303,7 +303,7 @@ async fn no_follow_up_is_lost_to_a_topic_whose_position_is_ahead() {
     assert_eq!(dq.health().topics[0].follow_ups, 0);
 }
 
-/// By the time that the relay looks, the positions of the source have passed that of the target.
+/// By the time that the relay looks, the positions of the source have passed the position of the target.
 #[tokio::test(start_paused = true)]
 async fn no_follow_up_is_lost_to_a_topic_whose_position_lies_between_those_that_wait() {
     let dq = to_second().start(default_settings).await;

@@ -25,7 +25,7 @@ const ROUNDS: u64 = 4;
 /// The jobs that have nothing to do with them are over by then.
 const SOON: Duration = Duration::from_secs(10);
 
-/// The keys of a topic and their types. A test compares them with those of the store.
+/// The keys of a topic and their types. A test compares them with the keys of the store.
 const KEYS: [(&str, &str); 31] = [
     ("jobs", "hash"),
     ("metadata", "hash"),

@@ -1,4 +1,4 @@
-//! The routes of the dashboard: those of pages as they are written here, those of the API as it describes them.
+//! The routes of the dashboard: the pages as they are written here, and the API as it describes itself.
 
 use std::sync::OnceLock;
 

@@ -1,4 +1,4 @@
-//! The schedules that a program's code defines: a node sends those of each of its topics when `definitions` says so.
+//! The schedules that a program's code defines: a node sends the schedules of each of its topics when `definitions` calls for it.
 //!
 //! Programs of different versions may define one schedule differently. A definition has a fingerprint, and names those that came before
 //! it. So a node whose fingerprint the store does not know brings a newer definition, which takes the place of the other; one whose

@@ -28,7 +28,7 @@ impl Definition {
         Some(end).filter(|end| self.tick <= *end)
     }
 
-    /// What the run of the schedule asks of the store at a missed tick: its job, unless that of the last tick has not ended. Then the same
+    /// What the run of the schedule asks of the store at a missed tick: its job, unless the job of the last tick has not ended. Then the same
     /// tick is looked at again. Either way the schedule is due again soon, which is later than its tick.
     pub(super) fn catch_up(&self, name: &str, end: Timestamp, now: Timestamp, version: u32) -> Result<Tick, BadName> {
         let job = self.job_at(name, self.tick)?;

@@ -100,7 +100,7 @@ pub struct OutboxEntry {
     pub position: u64,
     /// The position of the entry before it for the same target; 0: it is the first.
     pub after: u64,
-    /// When its outcome was settled, in µs. The position may be later: that of the entry before it and one more.
+    /// When its outcome was settled, in µs. The position may be later: one more than the position of the entry before it.
     pub written: u64,
     /// What the target does.
     pub batch: Packed,
@@ -155,15 +155,15 @@ pub struct Relayed {
     pub skipped: Option<String>,
 }
 
-/// A target whose position is above that of the entry before the first one that waits, and is none of those that wait: so the source knows no entry at
-/// it. An import, or a source that a failover took back, has left it there, and the target may answer what waits for it as late, and do nothing.
+/// A target whose position is above the predecessor of the first waiting entry, and at which no entry waits: so the source knows no entry at it.
+/// An import, or a source that a failover took back, has left it there, and the target may answer what waits for it as late, and do nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ahead {
     /// The target.
     pub target: TopicName,
     /// Its position.
     pub position: u64,
-    /// The position to which it is set back: that of the entry before the first one that waits.
+    /// The position to which it is set back: the position of the entry before the first waiting one.
     pub back_to: u64,
     /// Whether the position is ahead of the store's clock by more than [`MOST_AHEAD`](super::MOST_AHEAD).
     pub is_far: bool,

@@ -310,7 +310,7 @@ async fn orchestrators_learn_whether_it_lives_and_is_ready() {
     assert_eq!(visitor.get("/healthz").await.status, StatusCode::OK);
 }
 
-/// Anybody may write a key of the topic that the probe asks about, and nobody else uses it.
+/// Any program may write a key of the topic that the probe asks about, and nothing else uses that topic.
 #[tokio::test]
 async fn a_key_of_a_wrong_type_in_the_topic_of_the_probe_is_an_answer_of_the_store() {
     let server = dq_tests::redis::RedisServer::start();

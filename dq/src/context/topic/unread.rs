@@ -44,7 +44,7 @@ impl Unread {
         read
     }
 
-    /// The position that an entry follows, behind the last one that the round has so far.
+    /// The position that an entry follows. `last` is the last entry that the round has so far.
     fn before(&self, entry: &OutboxEntry, last: Option<&OutboxEntry>) -> u64 {
         let mut before = entry.after;
         while let Some(further) = self.known.get(&(entry.target.clone(), before)) {

@@ -336,7 +336,7 @@ pub async fn a_target_that_is_ahead_is_set_back_and_loses_nothing(t: &Topic) {
     target.close().await;
 }
 
-/// A target with a position between those of two entries takes the later one not before the earlier one, which is late there (rule 18).
+/// A target with a position between two entries takes the later one not before the earlier one, which is late there (rule 18).
 pub async fn an_entry_is_executed_right_behind_the_one_before_it(t: &Topic) {
     let target = t.beside("conformance", "target").await;
     t.ends_with("a", adds(&target, vec![job("b")])).await;

@@ -61,7 +61,7 @@ pub(super) enum Change<'a> {
     Set(JobId, #[serde(borrow)] Option<(SetRow, Option<Raw<'a>>)>),
     /// A member of this set.
     SetMember(JobId, Cow<'a, Member>, MemberState),
-    /// An entry of the outbox for this target whose position is not when it was written: its position, that of the entry before it, when it was written,
+    /// An entry of the outbox for this target whose position is not when it was written: its position, the position of the entry before it, when it was written,
     /// what the target does.
     LaterOutbox(TopicName, u64, u64, u64, #[serde(borrow)] Raw<'a>),
 }
