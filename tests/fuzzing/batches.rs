@@ -19,7 +19,9 @@ const ON_DEAD: [u8; 3] = *b"cwr";
 const ENDS: [u8; 4] = *b"axrl";
 
 fn name(draw: &Draw) -> JobId {
-    JobId::new(grammar::id(draw)).unwrap_or_else(|_| JobId::new(draw.word()).expect("a word is an id"))
+    let id = JobId::new(grammar::id(draw)).unwrap_or_else(|_| JobId::new(draw.word()).expect("a word is an id"));
+    draw.follows(&id);
+    id
 }
 
 fn period(draw: &Draw) -> Duration {

@@ -1,7 +1,10 @@
 //! Values that a seed decides: mostly ordinary ones, and often those at which code is wrong.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
 use dq::environment::Seeded;
-use dq::job::limits;
+use dq::job::{JobId, limits};
 
 /// The store's clock of nodes that run on generated input, in ms.
 pub const NOW: u64 = 1_763_000_000_000;
@@ -32,11 +35,21 @@ const HARD: [char; 20] = [
 
 /// A sequence of values.
 #[derive(Debug)]
-pub struct Draw(Seeded);
+pub struct Draw(Seeded, RefCell<BTreeSet<JobId>>);
 
 impl Draw {
     pub fn new(seed: u64) -> Self {
-        Self(Seeded::new(seed))
+        Self(Seeded::new(seed), RefCell::default())
+    }
+
+    /// A follow-up names this job: it may delete or replace it.
+    pub fn follows(&self, id: &JobId) {
+        self.1.borrow_mut().insert(id.clone());
+    }
+
+    /// Whether no follow-up names this job.
+    pub fn is_left_alone(&self, id: &JobId) -> bool {
+        !self.1.borrow().contains(id)
     }
 
     pub fn below(&self, most: u64) -> u64 {

@@ -69,7 +69,7 @@ pub fn journal(draw: &Draw, found: &mut Found) {
         if !is_opened {
             return;
         }
-        let rows = lasting(&*store, rows).await;
+        let rows = lasting(&*store, rows, draw).await;
         let node = Node::start(store).await;
         node.runs_innocent_jobs(found).await;
         node.looks(found).await;

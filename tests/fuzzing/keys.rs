@@ -130,12 +130,7 @@ fn entry(draw: &Draw, app: &str, (key, kind): (&str, &str)) -> Vec<Vec<u8>> {
         // A key of another type, mostly.
         _ if draw.one_in(40) => vec![b"SET".to_vec(), name, draw.bytes(30)],
         "hash" => {
-            let field = match key {
-                "meta" => draw.pick(&FIELDS).into(),
-                // A repair of jobs names them by their ids, so what is not a string is not repaired yet.
-                "jobs" | "running" => grammar::id(draw).into_bytes(),
-                _ => id(draw),
-            };
+            let field = if key == "meta" { draw.pick(&FIELDS).into() } else { id(draw) };
             vec![b"HSET".to_vec(), name, field, value(draw, key)]
         }
         "zset" => vec![b"ZADD".to_vec(), name, score.into_bytes(), member(draw, key)],
@@ -149,8 +144,11 @@ async fn repaired(provider: &Provider) -> Result<(), String> {
     for _ in 0..ROUNDS {
         let mut doctor = provider.inspect().doctor(Some("t")).map_err(|error| error.to_string())?;
         while doctor.step().await.map_err(|error| format!("the doctor fails: {error}"))?.is_some() {}
-        // Two records of a job that differ are left to people.
-        let more = doctor.findings().iter().find(|is| is.repair.is_some() && is.code != FindingCode::SeveralRecords);
+        // Two records of a job that differ are left to people, and with them which of them is right.
+        let left_to_people = |id: &Option<String>| {
+            doctor.findings().iter().any(|is| is.code == FindingCode::SeveralRecords && is.id == *id)
+        };
+        let more = doctor.findings().iter().find(|is| is.repair.is_some() && !left_to_people(&is.id));
         let Some(more) = more else { return Ok(()) };
         left = format!("{more:?}");
         while doctor.next_repair().is_some() {

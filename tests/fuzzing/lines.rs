@@ -189,9 +189,10 @@ async fn change(node: &Node, draw: &Draw, id: &JobId) -> bool {
     false
 }
 
-/// The lines of an export that are about a job.
-fn jobs_of(text: &str) -> BTreeSet<&str> {
-    text.lines().filter(|line| line.starts_with("{\"job\"")).collect()
+/// The lines of an export that are about a job. An id that was taken until now is free, so an import leaves that out.
+fn jobs_of(text: &str) -> BTreeSet<String> {
+    let over = format!("\"taken_until\":{NOW},");
+    text.lines().filter(|line| line.starts_with("{\"job\"")).map(|line| line.replace(&over, "")).collect()
 }
 
 /// What is in a store is exported, and imported into another one, whose export has the same jobs.
@@ -233,7 +234,7 @@ pub fn lines(draw: &Draw, found: &mut Found) {
         };
         let ids = import_all(&*store, &app, draw, found).await;
         check_limits(&*store, &app, &ids, found).await;
-        let mut ids = lasting(&*store, ids).await;
+        let mut ids = lasting(&*store, ids, draw).await;
         let node = Node::start(store.clone()).await;
         let mut left = Vec::new();
         for id in ids.drain(..) {

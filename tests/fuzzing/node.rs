@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use dq::job::{AppName, JobId, TopicKey, TopicName};
 use dq::prelude::*;
-use dq::store::{JobPlace, LimitKind, Store};
+use dq::store::{JobPlace, LimitKind, Store, Stored};
 use dq::testing::Harness;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use crate::draw::NOW;
+use crate::draw::{Draw, NOW};
 use crate::target::Found;
 
 /// How many jobs have nothing to do with the input.
@@ -111,8 +111,8 @@ pub fn key() -> TopicKey {
     TopicKey { app: AppName::new("test").expect("it is a name"), topic: TopicName::new("t").expect("it is a name") }
 }
 
-/// The ids of jobs that only a handler ends: neither schedules nor what a store forgets by itself.
-pub async fn lasting(store: &dyn Store, ids: Vec<JobId>) -> Vec<JobId> {
+/// The ids of jobs that only a handler ends: neither schedules, nor what a store forgets by itself or a follow-up may delete.
+pub async fn lasting(store: &dyn Store, ids: Vec<JobId>, draw: &Draw) -> Vec<JobId> {
     let stored = store.get(&key(), &ids).await.expect("a memory store answers");
     let lasts = |place: &JobPlace| match place {
         JobPlace::Delayed { .. } | JobPlace::Unacked { .. } => true,
@@ -120,7 +120,10 @@ pub async fn lasting(store: &dyn Store, ids: Vec<JobId>) -> Vec<JobId> {
         _ => false,
     };
     let both = ids.into_iter().zip(stored).filter_map(|(id, stored)| Some((id, stored?)));
-    both.filter(|(id, stored)| !id.as_str().starts_with("dq:") && lasts(&stored.place)).map(|(id, _)| id).collect()
+    let is_lasting = |(id, stored): &(JobId, Stored)| {
+        !id.as_str().starts_with("dq:") && lasts(&stored.place) && draw.is_left_alone(id)
+    };
+    both.filter(is_lasting).map(|(id, _)| id).collect()
 }
 
 /// Runs this under a paused clock, on a runtime of its own.

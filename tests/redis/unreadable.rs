@@ -71,6 +71,20 @@ async fn what_is_no_follow_up_in_an_outbox_holds_up_none_and_is_set_aside() {
     assert!(again.iter().all(|finding| finding.code != FindingCode::UnreadableRow), "{again:#?}");
 }
 
+/// Another program has given members a score, so that a range by name does not find them, or what is behind them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_score_of_an_entry_holds_up_neither_it_nor_others() {
+    let server = RedisServer::start();
+    for (score, member) in [("-1", "zzz"), ("3", "second\x000000000000000007\x000\0Z"), ("0", "a")] {
+        server.command(&["ZADD", "dq:{shop:first}:outbox", score, member]);
+    }
+    let node = factory(&server.url()).listener::<first>().start().await.unwrap();
+    follows(&node, &server, 1).await;
+    until(|| server.command(&["ZCOUNT", "dq:{shop:first}:outbox", "0", "0"]) == ":3").await;
+    assert_eq!(server.command(&["ZCARD", "dq:{shop:first}:outbox"]), ":3", "what cannot be read stays");
+    node.shutdown(Duration::ZERO).await;
+}
+
 /// The entry in front of all others is of a later version: the others name it as the one before them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_follow_up_that_cannot_be_read_is_passed_over_and_counted_and_stays_until_it_is_set_aside() {
@@ -185,12 +199,13 @@ async fn a_position_of_a_target_that_is_none_holds_up_no_other_target() {
     follows(&node, &server, 1).await;
     until(|| server.command(&["EXISTS", "dq:{shop:first}:outbox"]) == ":0").await;
     node.shutdown(Duration::ZERO).await;
-    // Another program writes over it while the answer to an entry is on its way.
+    // Another program writes over it while the answers to entries are on their way.
     let source = Topic::named(&server.url(), "first");
     server.command(&["ZADD", "dq:{shop:first}:outbox", "0", "second\x000000000000000007\x000\0a"]);
     server.command(&["SET", "dq:{shop:second}:calls:outbox:first", "rubbish"]);
-    let (node, lease, arrived) =
-        (NodeId::new("n"), Duration::from_secs(1), vec![(TopicName::new("second").unwrap(), 7)]);
+    server.command(&["HSET", "dq:{shop:third}:calls:outbox:first", "of another", "type"]);
+    let arrived = ["second", "third"].map(|target| (TopicName::new(target).unwrap(), 7)).to_vec();
+    let (node, lease) = (NodeId::new("n"), Duration::from_secs(1));
     let request = Relay { node, lease, arrived, unread: vec![], without: vec![], limit: 10, bytes: 1_000 };
     let relayed = source.store.relay(&source.key, &request).await.unwrap();
     assert_eq!(relayed.entries.len(), 1, "it comes again");
@@ -300,7 +315,10 @@ async fn what_is_no_entry_of_a_group_stops_no_group() {
 }
 
 /// A row in each structure that the doctor reads row by row, and what it is called.
-const ROWS: [(&str, &[&str]); 26] = [
+const ROWS: [(&str, &[&str]); 29] = [
+    ("jobs/line\\nfeed", &["HSET", "dq:{shop:t}:jobs", "line\nfeed", "x"]),
+    ("running:n/line\\nfeed", &["HSET", "dq:{shop:t}:running:n", "line\nfeed", "1:1"]),
+    ("broadcast-jobs/line\\nfeed", &["HSET", "dq:{shop:t}:broadcast-jobs", "line\nfeed", "x"]),
     ("set-order/line\\nfeed", &["ZADD", "dq:{shop:t}:set-order", "0", "line\nfeed"]),
     ("members/b", &["HSET", "dq:{shop:t}:members", "b", "rubbish"]),
     ("members/c", &["HSET", "dq:{shop:t}:members", "c", "t\0s\0?"]),

@@ -6,6 +6,7 @@
  * one moment of both, with ALONE the source without the target, or with APART, where each has a master of its own, either of the two.
  * Runs whose outcome was lost then settle again.  With WAIT the replicas of the target have what it has answered.  With FALLS the clock of
  * the source falls back with it, with PIPES a relay sends two entries without waiting in between, and with IMPORTS an import leaves the target a position that is above all others, at any moment.
+ * With UNREADABLE=n no relay can read the entry of outcome n: it stays in the outbox, and does not arrive.
  *
  * An entry goes in two requests: one looks at the position of the target, and one removes the entry.  On one server both go over one
  * connection, which a failover breaks.
@@ -27,6 +28,8 @@
  *   NO_AHEAD        (ALONE FALLS, IMPORTS) a target with a position that the source does not know is not set back: what it answers as late goes
  *   LOOSE           (ALONE FALLS PIPES) an entry is executed also where the target has a later position than the one before it
  *   LAST_ONLY       (ALONE FALLS) it is set back only if its position is above the last one of the source
+ *   NO_PASS         (UNREADABLE) an entry that cannot be read is not passed over
+ *   NAMES_IT        (UNREADABLE NO_SKIP) the entry behind it names it, as it was written
  */
 #ifndef RUNS
 #define RUNS 2
@@ -47,7 +50,17 @@
 #define APIECE 1
 #endif
 #define LAST (APIECE * MOST + 1)
-#define WAITS (source.entry[1] || source.entry[2] || source.entry[E(3)] || source.entry[E(4)] || source.entry[E(5)] || source.entry[E(6)] || source.entry[E(7)] || source.entry[E(8)] || source.entry[E(9)])
+#ifndef UNREADABLE
+#define UNREADABLE 255
+#endif
+#define READABLE(n) (source.entry[n] != 0 && source.entry[n] != UNREADABLE)
+#define IS_UNREADABLE(n) (source.entry[n] == UNREADABLE)
+#define ANY(is) (is(1) || is(2) || is(E(3)) || is(E(4)) || is(E(5)) || is(E(6)) || is(E(7)) || is(E(8)) || is(E(9)))
+#ifdef NO_PASS
+#define WAITS (ANY(READABLE) && !ANY(IS_UNREADABLE))
+#else
+#define WAITS ANY(READABLE)
+#endif
 
 /* The source.  An entry has the number of its outcome; position 0 is before all. */
 typedef Source { byte entry[LAST + 1]; byte after[LAST + 1]; byte last; byte settled }
@@ -109,6 +122,18 @@ inline confirm() {
     fi;
 #endif
     is_new = false
+}
+
+/* The entry before one that can be read. */
+inline pass_over(before) {
+#ifdef NAMES_IT
+    skip
+#else
+    do
+    :: before != 0 && source.entry[before] == UNREADABLE -> before = source.after[before]
+    :: else -> break
+    od
+#endif
 }
 
 /* The target executes an entry.  `arrived`: it has it now, or had it before. */
@@ -176,11 +201,12 @@ end:
     :: atomic { p == 0 && WAITS ->      /* read the first entry */
         for (i : 1 .. LAST) {
             if
-            :: source.entry[i] != 0 && p == 0 -> p = i; o = source.entry[i]; a = source.after[i]
+            :: READABLE(i) && p == 0 -> p = i; o = source.entry[i]; a = source.after[i]
             :: else
             fi
         }
         i = 0;
+        pass_over(a);
 #ifndef NO_SKIP
         if
         :: early == p -> a = 0      /* the outbox does not have the one before it any more */
@@ -201,13 +227,13 @@ end:
     :: atomic { p != 0 && second == 0 ->          /* it sends the entry behind the first one, too, and does not wait in between */
         for (i : p + 1 .. LAST) {
             if
-            :: source.entry[i] != 0 && second == 0 -> second = i
+            :: READABLE(i) && second == 0 -> second = i
             :: else
             fi
         }
         i = 0;
         if
-        :: second != 0 -> second_o = source.entry[second]; second_a = source.after[second];
+        :: second != 0 -> second_o = source.entry[second]; second_a = source.after[second]; pass_over(second_a);
             execute(second, second_o, second_a, ignored); is_new = false; ignored = false; second_o = 0; second_a = 0
         :: else -> second = LAST
         fi
@@ -229,7 +255,7 @@ end:
 #ifndef NO_AHEAD
         for (i : 1 .. LAST) {
             if
-            :: source.entry[i] != 0 && back == 0 -> back = 1 + source.after[i]
+            :: READABLE(i) && back == 0 -> back = 1 + source.after[i]
             :: else
             fi
         }
@@ -321,7 +347,7 @@ active proctype Watch() {
         for (i : 1 .. outcomes) {
             assert(target.got[i] <= 1 + set_backs)
 #ifndef LOSES
-            assert(!stands[i] || target.got[i] >= 1)
+            assert(!stands[i] || target.got[i] >= 1 || i == UNREADABLE)
 #endif
         }
     }

@@ -37,7 +37,7 @@ pub(crate) async fn set_page(app: &App, topic: &str, from: usize) -> Result<(Vec
 
 async fn sets_of(app: &App, topic: &str, from: usize, most: usize) -> Result<(Vec<SetSeen>, Option<usize>), Failure> {
     let mut sets = app.provider.topic(topic).map_err(CallError::from)?.job_sets(from, most + 1).await?;
-    let next = (sets.len() > most).then_some(from + most);
+    let next = (sets.len() > most).then(|| from + most);
     sets.truncate(most);
     Ok((sets, next))
 }

@@ -33,6 +33,7 @@ fn wrong_in(stored: &Stored) -> Option<(FindingCode, String)> {
     let checked = if is_dead { stored.record.metadata() } else { checked(&stored.id, &stored.record) };
     let (codec, payload) = match checked.and_then(|_| stored.record.payload()) {
         Ok(read) => read,
+        Err(BadRecord::UnknownCodec(_)) if is_dead => return None,
         Err(error @ BadRecord::OverLimit(_)) => return Some((FindingCode::OverLimit, error.to_string())),
         Err(error) => return Some((FindingCode::MangledRecord, error.to_string())),
     };

@@ -5,19 +5,26 @@
 
 use std::collections::BTreeSet;
 
+use bytes::Bytes;
+use redis::Value;
+
 use super::RedisStore;
 use super::all_nodes::with_all_nodes;
+use super::keys::Key;
 use super::reply::{Reply, lossy};
+use super::rows::{is_id, unreadable_row};
 use super::scripts::{ScriptCall, Step, TopicScripts};
 use crate::job::{JobId, NodeId, SCHEDULE_PREFIX, TopicKey};
 use crate::store::step::USUAL_BYTES;
-use crate::store::{Examine, Examined, FindingCode, MOST_EXAMINED, Mismatch, StoreError};
+use crate::store::{Examine, Examined, FindingCode, MOST_EXAMINED, Mismatch, StoreError, UnreadableRow};
 
 /// What a position among the rows begins with that the doctor reads one by one.
 const ROWS: &str = "rows";
 
-/// The number of the key with jobs, which the script reads first.
+/// The numbers of the key with jobs, which the script reads first, of the one with records of broadcasts, and of the rows of nodes.
 const JOBS: usize = 1;
+const BROADCAST_JOBS: usize = 8;
+const ROWS_OF_NODE: usize = 12;
 
 /// What a topic notes of its jobs, in the order of the script.
 const NOTES: [&str; 5] = ["protocol", "retains", "largest", "priorities", "groups"];
@@ -43,6 +50,8 @@ pub(super) struct KeyPage {
     looked_at: usize,
     /// The ids, and the letters of where the topic has them.
     found: Vec<(String, String)>,
+    /// What is no id, in a key of which it reads no row by itself.
+    unreadable: Vec<Bytes>,
     /// The node whose rows these are, or nothing; and whether it has a lease and no row.
     node: String,
     is_idle: bool,
@@ -58,11 +67,20 @@ pub(super) struct KeyPage {
 impl KeyPage {
     pub(super) fn read(mut reply: Reply) -> Result<Self, StoreError> {
         let (next, part, looked_at) = (reply.text()?, reply.count()?, reply.count()?);
-        let found = reply.nested()?.each(|found| Ok(Some((found.text()?, found.text()?))))?;
+        let mut unreadable = Vec::new();
+        let found = reply.nested()?.each(|found| {
+            let (id, letters) = (found.bytes()?, found.text()?);
+            if is_id(&id) {
+                return Ok(Some(Some((lossy(&id), letters))));
+            }
+            unreadable.push(id);
+            Ok(Some(None))
+        })?;
+        let found = Vec::into_iter(found).flatten().collect();
         let (node, is_idle, far_lost) = (reply.text()?, reply.is_set()?, reply.text()?);
         let fence = lossy(&reply.bytes_or_nothing()?);
         let notes = reply.nested()?.each(|notes| Ok(Some((lossy(&notes.bytes_or_nothing()?), notes.count()?))))?;
-        Ok(Self { next, part, looked_at, found, node, is_idle, far_lost, fence, notes })
+        Ok(Self { next, part, looked_at, found, unreadable, node, is_idle, far_lost, fence, notes })
     }
 
     /// The jobs whose letters are such.
@@ -78,6 +96,16 @@ impl KeyPage {
         match self.part {
             JOBS => (self.jobs_where(is_lost), Vec::new(), next),
             _ => (Vec::new(), self.jobs_where(is_missing_in_leaf), next),
+        }
+    }
+
+    /// The key in which what is no id is read here; other keys are read row by row.
+    fn key(&self) -> Option<Key> {
+        match self.part {
+            JOBS => Some(Key::Jobs),
+            BROADCAST_JOBS => Some(Key::BroadcastJobs),
+            ROWS_OF_NODE => Some(Key::Running),
+            _ => None,
         }
     }
 
@@ -150,8 +178,23 @@ impl RedisStore {
         let mut mismatches: Vec<_> = page.mismatches().into_iter().map(of_topic).collect();
         mismatches.extend(Mismatch::of_fence(&topic.topic, &page.fence));
         mismatches.sort();
+        let unreadable = self.unreadable_of(topic, &page).await?;
         // What the script does not read follows.
         let next = Some(if page.next.is_empty() { ROWS.to_owned() } else { page.next });
-        Ok(Examined { mismatches, looked_at: page.looked_at, next, ..Examined::default() })
+        Ok(Examined { mismatches, unreadable, looked_at: page.looked_at, next, ..Examined::default() })
+    }
+
+    /// The rows of a page whose names are no ids, with their values: a repair takes away what is still the same.
+    async fn unreadable_of(&self, topic: &TopicKey, page: &KeyPage) -> Result<Vec<UnreadableRow>, StoreError> {
+        let Some(key) = page.key() else { return Ok(Vec::new()) };
+        let mut rows = Vec::new();
+        for name in &page.unreadable {
+            let mut cmd = redis::cmd("HGET");
+            cmd.arg(self.keyspace.of(topic).name(key, &page.node)).arg(&name[..]);
+            if let Value::BulkString(value) = self.shards.command("examine", &cmd).await? {
+                rows.push(unreadable_row(topic, (key, &page.node), name.clone(), value.into()));
+            }
+        }
+        Ok(rows)
     }
 }

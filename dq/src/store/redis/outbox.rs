@@ -79,9 +79,10 @@ impl RedisStore {
         position_of("arrived", &self.shards.command("arrived", &self.position_in(topic, source)).await?)
     }
 
-    /// The command that reads up to which position the follow-ups of `source` have arrived in a topic.
+    /// The command that reads up to which position the follow-ups of `source` have arrived in a topic. A key of another type, which would be an
+    /// error to `GET` and hold up the other targets, is to `MGET` one that is not there.
     fn position_in(&self, topic: &TopicKey, source: &TopicName) -> Cmd {
-        let mut cmd = redis::cmd("GET");
+        let mut cmd = redis::cmd("MGET");
         cmd.arg(self.keyspace.of(topic).name(Key::Calls, relay_of(source).as_str()));
         cmd
     }
@@ -103,7 +104,8 @@ impl RedisStore {
 
 /// The position in the answer to that command. What was answered may follow it.
 fn position_of(operation: &'static str, kept: &Value) -> Result<u64, StoreError> {
-    let Value::BulkString(kept) = kept else { return Ok(0) };
+    let Value::Array(kept) = kept else { return Err(malformed(operation, "expected a list")) };
+    let Some(Value::BulkString(kept)) = kept.first() else { return Ok(0) };
     let position = kept.split(|byte| !byte.is_ascii_digit()).next().and_then(|text| std::str::from_utf8(text).ok());
     position.and_then(|text| text.parse().ok()).ok_or_else(|| malformed(operation, "a position is no number"))
 }

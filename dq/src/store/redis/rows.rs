@@ -17,8 +17,8 @@ use crate::job::{GroupName, JobId, TopicKey, TopicName};
 use crate::store::statistics::MinuteCounts;
 use crate::store::{Examined, OnDead, OutboxEntry, StoreError, UnreadableRow};
 
-/// The keys whose rows the doctor reads one by one, and about how many at a time. Jobs it reads as jobs, their metadata too if they have
-/// an id, and rows of nodes go with the step that meets them.
+/// The keys whose rows the doctor reads one by one, and about how many at a time. Those of [`Key::Jobs`], [`Key::BroadcastJobs`] and
+/// [`Key::Running`] it has read before, as jobs.
 const KEYS: [(Key, usize); 24] = [
     (Key::Outbox, 16),
     (Key::Sets, 100),
@@ -47,10 +47,11 @@ const KEYS: [(Key, usize); 24] = [
 ];
 const MANY: usize = 500;
 
-/// The key of this name, and the set that it is of.
+/// The key of this name, and the set or node that it is of.
 pub(super) fn key_of(name: &str) -> Option<(Key, &str)> {
     let (suffix, owner) = name.split_once(':').unwrap_or((name, ""));
-    let key = KEYS.iter().map(|(key, _)| *key).chain([Key::Set]).find(|key| key.suffix() == suffix)?;
+    let others = [Key::Set, Key::Jobs, Key::BroadcastJobs, Key::Running];
+    let key = KEYS.iter().map(|(key, _)| *key).chain(others).find(|key| key.suffix() == suffix)?;
     (key.is_owned() != owner.is_empty()).then_some((key, owner))
 }
 
@@ -58,7 +59,7 @@ fn text(bytes: &[u8]) -> Option<&str> {
     std::str::from_utf8(bytes).ok()
 }
 
-fn is_id(name: &[u8]) -> bool {
+pub(super) fn is_id(name: &[u8]) -> bool {
     text(name).is_some_and(|id| JobId::new(id).is_ok())
 }
 
@@ -246,10 +247,15 @@ fn unreadable_in(rows: Reply, topic: &TopicKey, key: Key, owner: &str) -> Result
         if is_readable(key, &name, &value) {
             return Ok(Some(None));
         }
-        let follow_up = entry_of(&name).filter(|_| key == Key::Outbox);
-        let follow_up = follow_up.map(|entry| (entry.target, entry.position));
-        let key = if owner.is_empty() { key.suffix().to_owned() } else { format!("{}:{owner}", key.suffix()) };
-        Ok(Some(Some(UnreadableRow { topic: topic.topic.clone(), key, name, value, follow_up })))
+        Ok(Some(Some(unreadable_row(topic, (key, owner), name, value))))
     })
     .map(|rows: Vec<_>| rows.into_iter().flatten().collect())
+}
+
+/// A row of a key, whose owner is empty or a node or a set.
+pub(super) fn unreadable_row(topic: &TopicKey, (key, owner): (Key, &str), name: Bytes, value: Bytes) -> UnreadableRow {
+    let follow_up = entry_of(&name).filter(|_| key == Key::Outbox);
+    let follow_up = follow_up.map(|entry| (entry.target, entry.position));
+    let key = if owner.is_empty() { key.suffix().to_owned() } else { format!("{}:{owner}", key.suffix()) };
+    UnreadableRow { topic: topic.topic.clone(), key, name, value, follow_up }
 }

@@ -95,11 +95,15 @@ local function put_right(id, where)
   local is_job, is_wrong = has('j'), false
   if later and #later < 6 then return false end
   if is_job and later then
-    if record_in(later) ~= redis.call('HGET', jobs, id) then return false end
-    if places == '' then return redis.call('HDEL', jobs, id) == 1 end
-    redis.call('HDEL', far_jobs, id)
-    leave_leaf(leaf_of(due_in(later), id) or '', {[id] = true})
-    is_wrong = true
+    local is_same = record_in(later) == redis.call('HGET', jobs, id)
+    -- Which of two records that differ is right, people know: the one of a far job has its leaf.
+    if places == '' then
+      is_wrong, places = is_same and redis.call('HDEL', jobs, id) == 1, 'd'
+    elseif is_same then
+      redis.call('HDEL', far_jobs, id)
+      leave_leaf(leaf_of(due_in(later), id) or '', {[id] = true})
+      is_wrong = true
+    end
   elseif later then
     if places ~= '' or has('[MPC]') then
       remove_leftovers(id)

@@ -16,7 +16,7 @@ Returns  {ms for which another node relays or -1, how many entries there are, th
          ahead, entries ...}. Of each that is ahead its name, its position, the one to which it is set back, and 1 if that is left to a person
 Holds    rules 1, 18: the positions are the targets' own, read over this connection. Nothing is removed of a target with a position at which there is no entry.
          What is no entry, or cannot be read, stays where it is, holds up nothing, and tells nothing of its target
-Cost     one ZRANGE and one ZREM for each target that has got entries, two ZRANGE more where another node relays as well, two ZRANGE for each target with entries
+Cost     two ZRANGE; one ZRANGE and one ZREM for each target that has got entries, two ZRANGE more where another node relays as well, two ZRANGE for each target with entries
 ]]
 -- include clock.lua
 local node, lease, limit, bytes, arrived, unread = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[6]), tonumber(ARGV[7])
@@ -26,6 +26,10 @@ relay_until = tonumber(relay_until or '') or 0
 -- Further ahead is a time from before the clock fell back.
 if relay and relay ~= node and relay_until > floor and relay_until <= floor + lease then
   return {relay_until - floor, redis.call('ZCARD', outbox), '', {}}
+end
+-- Another program has given these a score. A range by name finds them only among others of the same score.
+for _, scores in ipairs({{'-inf', '(0'}, {'(0', '+inf'}}) do
+  for _, member in ipairs(redis.call('ZRANGE', outbox, scores[1], scores[2], 'BYSCORE', 'LIMIT', 0, 100)) do redis.call('ZADD', outbox, 0, member) end
 end
 -- include entries.lua
 local is_unread, without, ahead = {}, {}, {}
@@ -69,7 +73,7 @@ while #answer - 4 < limit and left > 0 do
   else
     local to = '(' .. target .. string.char(1)
     local entries = redis.call('ZRANGE', outbox, '[' .. first, to, 'BYLEX', 'LIMIT', 0, limit - #answer + 4)
-    -- Where another program has given a member a score, the order is another one, and a range may have nothing.
+    -- While more members have a score, the order is another one, and a range may have nothing.
     if #entries == 0 then entries = {first} end
     for _, entry in ipairs(entries) do
       local _, position = target_of(entry)
