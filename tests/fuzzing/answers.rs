@@ -1,7 +1,7 @@
 //! Answers of Redis: a server whose answers are changed on their way to a node, until they are right again.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use dq::context::ContextFactory;
@@ -25,12 +25,23 @@ const JOBS: u64 = 12;
 /// Each job is over this long after the answers are right again.
 const MINUTE: Duration = Duration::from_secs(60);
 
-pub static SERVER: LazyLock<RedisServer> = LazyLock::new(RedisServer::start);
+static SERVER: Mutex<Option<Arc<RedisServer>>> = Mutex::new(None);
+
+/// The server of the targets on Redis, until [`stop`].
+pub fn server() -> Arc<RedisServer> {
+    let mut server = SERVER.lock().expect("the server starts");
+    Arc::clone(server.get_or_insert_with(|| Arc::new(RedisServer::start())))
+}
+
+/// Stops the server, which nothing would stop at the end of the process.
+pub fn stop() {
+    drop(SERVER.lock().expect("the server has started").take());
+}
 
 /// Carries bytes to the server, and its answers back, of which it changes one in three while some are left.
 async fn carry(near: DuplexStream, seed: u64, left: Arc<AtomicU64>) -> std::io::Result<()> {
     let (mut asks, mut hears) = split(near);
-    let (mut answers, mut sends) = TcpStream::connect(("127.0.0.1", SERVER.port())).await?.into_split();
+    let (mut answers, mut sends) = TcpStream::connect(("127.0.0.1", server().port())).await?.into_split();
     let up = async move { tokio::io::copy(&mut asks, &mut sends).await.map(drop) };
     let down = async move {
         let (draw, mut bytes, mut answered) = (Draw::new(seed), Vec::new(), 0_u64);
@@ -65,7 +76,7 @@ fn store(seed: u64, left: &Arc<AtomicU64>) -> RedisStore {
         tokio::spawn(carry(far, lines.fetch_add(1 << 32, Relaxed), Arc::clone(&left)));
         std::future::ready(Ok::<_, std::io::Error>(near))
     };
-    RedisStore::new(&SERVER.url()).expect("it is a URL").with_streams(open)
+    RedisStore::new(&server().url()).expect("it is a URL").with_streams(open)
 }
 
 /// A node whose answers are changed, and jobs that another program adds meanwhile. Returns what is left of them.
@@ -79,7 +90,7 @@ async fn node(app: String, seed: u64, found: &AtomicU64) -> Result<(), String> {
     let node = factory.start().await.map_err(|error| error.to_string())?;
     node.ready().await;
     let app = AppName::new(app).expect("it is a name");
-    let provider = dq::Provider::connect(app.as_str(), SERVER.url()).await.map_err(|error| error.to_string())?;
+    let provider = dq::Provider::connect(app.as_str(), server().url()).await.map_err(|error| error.to_string())?;
     let topic = provider.topic("t").expect("it is a topic");
     left.store(CHANGED, Relaxed);
     for number in 0..JOBS {

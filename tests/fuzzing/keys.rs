@@ -11,7 +11,7 @@ use dq::store::redis::RedisStore;
 use dq_tests::redis::ask;
 use serde_json::json;
 
-use crate::answers::SERVER;
+use crate::answers::server;
 use crate::draw::{Draw, NOW};
 use crate::node::{Handles, Runs};
 use crate::target::Found;
@@ -163,7 +163,7 @@ async fn over(app: &str, provider: &Provider) -> Result<(), String> {
     repaired(provider).await?;
     let runs = Runs::default();
     let factory = ContextFactory::new(app).without_inventory().provide(runs.clone()).listener::<Handles>();
-    let store = RedisStore::new(&SERVER.url()).map_err(|e| error(&e))?;
+    let store = RedisStore::new(&server().url()).map_err(|e| error(&e))?;
     let node = factory.store(Arc::new(store)).start().await.map_err(|e| error(&e))?;
     let topic = provider.topic("t").expect("it is a topic");
     for number in 0..JOBS {
@@ -186,13 +186,13 @@ pub fn keys(draw: &Draw, found: &mut Found) {
     let app = format!("keys-{}", RUNS.fetch_add(1, Relaxed));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime starts");
     runtime.block_on(async {
-        let provider = Provider::connect(app.as_str(), SERVER.url()).await.expect("the server answers");
+        let provider = Provider::connect(app.as_str(), server().url()).await.expect("the server answers");
         let topic = provider.topic("t").expect("it is a topic");
         for number in 0..2 {
             let id = format!("known-{number}");
             topic.add_json(json!(number)).id(id.as_str()).after("1h").await.expect("the server answers");
         }
-        let mut stream = SERVER.connect();
+        let mut stream = server().connect();
         for _ in 0..ENTRIES {
             let entry = entry(draw, &app, KEYS[draw.below(KEYS.len() as u64) as usize]);
             found.input(!ask(&mut stream, &entry).starts_with('-'));

@@ -20,7 +20,7 @@ use dq_cli::progress::Progress;
 use dq_testing::disk::SimulatedDisk;
 use serde_json::{Value, json};
 
-use crate::answers::SERVER;
+use crate::answers::server;
 use crate::draw::{Draw, NOW};
 use crate::journal::{on, reopened};
 use crate::node::{Node, key, lasting, paused};
@@ -119,7 +119,10 @@ fn follow_ups(draw: &Draw) -> Value {
 
 /// Imports into the app of the text, or into this one.
 async fn imported(store: &dyn Store, app: Option<&AppName>, text: &str) -> Result<(), Failure> {
-    let (producer, on_duplicate) = (ProducerId::new("fuzz"), OnDuplicate::Keep);
+    // Batches of one producer under the same number would be one batch.
+    static IMPORTS: AtomicU64 = AtomicU64::new(0);
+    let producer = ProducerId::new(format!("fuzz-{}", IMPORTS.fetch_add(1, Relaxed)));
+    let on_duplicate = OnDuplicate::Keep;
     let app = app.cloned();
     let options = Options { app, on_duplicate, partial: true, cut_ahead: false, repeating: REPEATING, producer };
     import::import(store, &options, text.as_bytes(), &Progress::hidden()).await.map(drop)
@@ -135,7 +138,7 @@ async fn import_all(store: &dyn Store, app: &AppName, draw: &Draw, found: &mut F
         "{{\"export\":{{\"format\":1,\"app\":\"test\"}}}}\n{{\"topic\":{{\"topic\":\"t\",\"fence\":{}}}}}\n",
         if draw.one_in(8) { draw.number() } else { draw.below(9) }
     );
-    let mut ids = Vec::new();
+    let (mut ids, key) = (Vec::new(), TopicKey { app: app.clone(), topic: key().topic });
     for number in 0..LINES {
         if draw.one_in(5) {
             let line = json!({ "follow_ups": follow_ups(draw) });
@@ -149,8 +152,16 @@ async fn import_all(store: &dyn Store, app: &AppName, draw: &Draw, found: &mut F
         found.input(is_accepted);
         // A broadcast is gone once it is published.
         let stays = is_accepted && line["state"] != "broadcast";
-        let id = line["id"].as_str().and_then(|id| JobId::new(id).ok());
-        ids.extend(id.filter(|_| stays));
+        let read: Value = serde_json::from_str(&text).unwrap_or_default();
+        let id = read["job"]["id"].as_str().and_then(|id| JobId::new(id).ok());
+        let Some(id) = id.filter(|_| stays) else { continue };
+        let stored = store.get(&key, std::slice::from_ref(&id)).await.expect("the store answers");
+        if stored.iter().all(Option::is_none) && draw.is_left_alone(&id) {
+            found.lost(format!("it was imported and is not there: {}", text.escape_debug()));
+        }
+        if !ids.contains(&id) {
+            ids.push(id);
+        }
     }
     ids
 }
@@ -263,7 +274,7 @@ pub fn redis(draw: &Draw, found: &mut Found) {
     let [app, other] = ["one", "two"].map(|name| AppName::new(format!("lines-{name}-{run}")).expect("it is a name"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime starts");
     runtime.block_on(async {
-        let [store, next] = [(); 2].map(|()| RedisStore::new(&SERVER.url()).expect("it is a URL"));
+        let [store, next] = [(); 2].map(|()| RedisStore::new(&server().url()).expect("it is a URL"));
         let ids = import_all(&store, &app, draw, found).await;
         check_limits(&store, &app, &ids, found).await;
         moves(&next, &app, (&store, &other), found).await;

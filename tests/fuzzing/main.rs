@@ -86,6 +86,7 @@ fn fuzz(target: &target::Target, arguments: &Arguments, mut report: impl FnMut(u
         }
         run(seed, &mut found);
     }
+    answers::stop();
     found
 }
 

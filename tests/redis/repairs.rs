@@ -73,6 +73,24 @@ async fn a_key_of_a_wrong_type_is_set_aside_with_what_is_in_it() {
 }
 
 #[tokio::test]
+async fn a_job_with_two_records_that_differ_keeps_both_and_one_place() {
+    let (server, topic) = sound().await;
+    server.command(&["HSET", "dq:{shop:t}:far-jobs", "b", "123456another record"]);
+    server.command(&["ZADD", "dq:{shop:t}:dead", "5", "b"]);
+    server.command(&["ZADD", "dq:{shop:t}:broadcasts", "5", "b"]);
+    server.command(&["HDEL", "dq:{shop:t}:broadcast-jobs", "b"]);
+    let mut doctor = inspector(&server).doctor(None).unwrap();
+    examined(&mut doctor).await;
+    repair(&mut doctor).await;
+    let left = found(&server).await;
+    assert!(left.iter().all(|finding| finding.code != FindingCode::SeveralPlaces), "{left:#?}");
+    assert!(left.iter().all(|finding| finding.code != FindingCode::PlaceWithoutJob), "{left:#?}");
+    assert!(codes(&left).contains(&(FindingCode::SeveralRecords, "b")), "{left:#?}");
+    assert_eq!(server.command(&["HGET", "dq:{shop:t}:far-jobs", "b"]), "123456another record");
+    drop(topic);
+}
+
+#[tokio::test]
 async fn what_a_repair_cannot_decide_is_left_to_a_hand() {
     let (server, topic) = sound().await;
     server.command(&["HSET", "dq:{shop:t}:jobs", "far", "another record"]);

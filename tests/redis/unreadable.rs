@@ -314,6 +314,18 @@ async fn what_is_no_entry_of_a_group_stops_no_group() {
     }
 }
 
+/// Another program has removed one of two notes that dq writes together.
+#[tokio::test]
+async fn jobs_of_groups_run_also_without_the_note_of_priorities() {
+    let (server, topic) = Topic::entered().await;
+    topic.add(vec![in_group("one", "a")]).await;
+    server.command(&["HDEL", "dq:{shop:t}:meta", "priorities"]);
+    let mut doctor = inspector(&server).doctor(None).unwrap();
+    assert_eq!(codes(&examined(&mut doctor).await), [(FindingCode::NotesBehind, "priorities")]);
+    let claims = topic.claims().await;
+    assert_eq!(claims.iter().map(|claim| claim.id.as_str()).collect::<Vec<_>>(), ["a"]);
+}
+
 /// A row in each structure that the doctor reads row by row, and what it is called.
 const ROWS: [(&str, &[&str]); 29] = [
     ("jobs/line\\nfeed", &["HSET", "dq:{shop:t}:jobs", "line\nfeed", "x"]),

@@ -79,7 +79,7 @@ for i = 1, #page[2], 2 do
     -- The second bit of the flags of a record of a known format: it has a retention.
     if flags and first >= 144 and first < 192 and bit.band(flags, 2) == 2 then needed[2] = 1 end
     if first and first >= 160 and first < 192 then needed[4] = 1 end
-    if first and first >= FORMAT and first <= LAST_FORMAT and first % 16 >= GROUPED then needed[5] = 1 end
+    if first and first >= FORMAT and first <= LAST_FORMAT and first % 16 >= GROUPED then needed[4], needed[5] = 1, 1 end
   end
 end
 local node = part > #PARTS and rest or ''

@@ -53,6 +53,8 @@ local protocol, last_fence, largest, watcher, watcher_until, watcher_told, stand
     'watcher-until', 'watcher-told', 'standby', 'standby-until', 'standby-told', 'far', 'paused', 'draining', 'delay', 'events', 'history',
     'concurrency', 'rate', 'waiting', 'group_concurrency', 'group_rate', 'group_waiting', 'group_burst', 'shut', 'opens', 'priorities', 'groups', 'members', 'rates'))
 if protocol and protocol ~= PROTOCOL then return redis.error_reply('DQVERSION ' .. protocol) end
+-- They are written together; another program may have removed one.
+priorities = priorities or has_groups
 -- include clock.lua
 local note, keep_notes
 if events or history_setting or statistics or tells_moves then
