@@ -200,10 +200,22 @@ async fn change(node: &Node, draw: &Draw, id: &JobId) -> bool {
     false
 }
 
-/// The lines of an export that are about a job. An id that was taken until now is free, so an import leaves that out.
-fn jobs_of(text: &str) -> BTreeSet<String> {
-    let over = format!("\"taken_until\":{NOW},");
-    text.lines().filter(|line| line.starts_with("{\"job\"")).map(|line| line.replace(&over, "")).collect()
+/// The lines of an export that are about a job, without what an import leaves out: that an id was taken until now, because it is free, and a
+/// fence of a job that is not parked.
+fn jobs_of(text: &str, now: u64) -> BTreeSet<String> {
+    let job = |line: &str| {
+        let mut line: Value = serde_json::from_str(line).ok()?;
+        let job = line.get_mut("job")?.as_object_mut()?;
+        if job.get("taken_until").and_then(Value::as_u64).is_some_and(|until| until <= now) {
+            job.remove("taken_until");
+        }
+        let is_parked = job.get("state").is_some_and(|state| state == "unacked");
+        if let Some(metadata) = job.get_mut("metadata").and_then(Value::as_object_mut).filter(|_| !is_parked) {
+            metadata.remove("parked_by");
+        }
+        Some(line.to_string())
+    };
+    text.lines().filter_map(job).collect()
 }
 
 /// What is in a store is exported, and imported into another one, whose export has the same jobs.
@@ -221,7 +233,8 @@ async fn moves(store: &dyn Store, app: &AppName, to: (&dyn Store, &AppName), fou
         Ok(text) => text,
         Err(failure) => return found.lost(format!("what was imported cannot be exported: {failure}")),
     };
-    let (before, after) = (jobs_of(&text), jobs_of(&again));
+    let now = to.0.contact().await.expect("the store answers").as_millis();
+    let (before, after) = (jobs_of(&text, now), jobs_of(&again, now));
     // Follow-ups arrive with the import, and change jobs.
     if before != after && !text.contains("{\"follow_ups\"") {
         let (gone, new): (Vec<_>, Vec<_>) =

@@ -5,7 +5,7 @@ use std::time::Duration;
 use dq::job::limits::{self, Limit};
 use dq::job::{Codec, Deliver, JobId, Metadata, Record};
 use dq::schedule::{Definition, JobOfTick, OnMissed, Origin, Overlap, Ticks, Times};
-use dq::store::{Due, NewJob};
+use dq::store::{Due, MaxWaiting, NewJob};
 use dq::time::Timestamp;
 
 /// A job with as much of what a limit bounds as `size` says.
@@ -63,7 +63,7 @@ impl Sample {
 
     /// Whether the id or the record of a job says it.
     pub fn is_of_record(&self) -> bool {
-        !matches!(self.limit.name, "FENCE" | "TIME" | "POSITION" | "DUE" | "DELAY" | "UNIQUE")
+        !matches!(self.limit.name, "FENCE" | "TIME" | "POSITION" | "DUE" | "DELAY" | "UNIQUE" | "WAITING")
     }
 
     /// A new job with it.
@@ -74,6 +74,10 @@ impl Sample {
             limits::DUE => NewJob { due: Due::At(Timestamp::from_millis(self.size)), ..plain },
             limits::DELAY => NewJob { due: Due::After(period), expires_after: Some(period), ..plain },
             limits::UNIQUE => NewJob { unique_for: Some(period), ..plain },
+            limits::WAITING => {
+                let most = usize::try_from(self.size).expect("a test runs where it fits");
+                NewJob { max_waiting: Some(MaxWaiting { topic: Some(most), group: None }), ..plain }
+            }
             _ => plain,
         }
     }

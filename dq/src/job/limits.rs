@@ -117,6 +117,8 @@ limits! {
     DELAY "the delay in ms" 0, ms(LONGEST_DELAY);
     /// For how long the id of a new job stays taken, in ms (rule 18).
     UNIQUE "the time for which the id stays taken in ms" 0, ms(LONGEST_UNIQUE);
+    /// As how many jobs may wait, with which a new job comes.
+    WAITING "the number of jobs that may wait" 1, 1_000_000_000;
     /// A time or a period in a record, in ms.
     TIME "a time in ms" 0, (1 << 48) - 1;
 }

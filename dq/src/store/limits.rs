@@ -12,7 +12,7 @@ use super::{
     MOST_MEMBERS, MOST_MEMBERS_AT_ONCE, MOST_MINUTES, MOST_NODES, MOST_READ, MOST_WAITED_FOR, NewJob, OnDuplicate,
     Query, Request, SetChange, SetVerb, SetsRequest, StoreError,
 };
-use crate::job::limits::{DELAY, DUE, FENCE, Limit, ORDER, OverLimit, POSITION, TIME, UNIQUE};
+use crate::job::limits::{DELAY, DUE, FENCE, Limit, ORDER, OverLimit, POSITION, TIME, UNIQUE, WAITING};
 use crate::job::{BadRecord, JobId, Metadata, Record};
 use crate::schedule::checked;
 use crate::time::millis_ceil;
@@ -82,6 +82,8 @@ impl NewJob {
             OnDuplicate::Extend { at_most } => at_most,
             OnDuplicate::Reject | OnDuplicate::Keep | OnDuplicate::Replace => None,
         };
+        let most = self.max_waiting.map(|most| [most.topic, most.group]).unwrap_or_default();
+        most.into_iter().flatten().try_for_each(|most| WAITING.check(most as u64))?;
         let periods = [(DELAY, self.expires_after), (DELAY, at_most), (UNIQUE, self.unique_for)];
         let mut periods = periods.into_iter().filter_map(|(limit, period)| Some((limit, period?)));
         periods.try_for_each(|(limit, period)| limit.check(millis_ceil(period)))
