@@ -37,21 +37,21 @@ macro_rules! stores {
     (@test paused $test:ident $name:ident $store:ident) => {
         #[tokio::test(start_paused = true)]
         async fn $name() {
-            let _store = crate::backend::On::$store.begin();
+            let _store = crate::backend::On::$store.enter();
             super::$test().await;
         }
     };
     (@test real $test:ident $name:ident $store:ident) => {
         #[tokio::test]
         async fn $name() {
-            let _store = crate::backend::On::$store.begin();
+            let _store = crate::backend::On::$store.enter();
             super::$test().await;
         }
     };
     (@test plain $test:ident $name:ident $store:ident) => {
         #[test]
         fn $name() {
-            let _store = crate::backend::On::$store.begin();
+            let _store = crate::backend::On::$store.enter();
             super::$test();
         }
     };
@@ -96,9 +96,9 @@ thread_local! {
 
 /// The thread has the store of its test until this is dropped.
 #[derive(Debug)]
-pub struct Begun(());
+pub struct Scope(());
 
-impl Drop for Begun {
+impl Drop for Scope {
     fn drop(&mut self) {
         STORE.set(None);
     }
@@ -106,9 +106,9 @@ impl Drop for Begun {
 
 impl On {
     /// Gives the thread of a test this store.
-    pub fn begin(self) -> Begun {
+    pub fn enter(self) -> Scope {
         STORE.set(Some(self));
-        Begun(())
+        Scope(())
     }
 
     /// Returns the store of the test whose thread this is.

@@ -18,8 +18,8 @@ async fn kept(dq: &Harness, id: &str) -> Option<u32> {
     details.state.map(|state| state.decode().unwrap())
 }
 
-stores!(a_rejoin_and_a_retry_hand_a_state_to_the_next_run_and_a_plain_one_leaves_it: memory, file, redis);
 /// Acks once it has been told which of the three it is.
+#[tokio::test(start_paused = true)]
 async fn a_rejoin_and_a_retry_hand_a_state_to_the_next_run_and_a_plain_one_leaves_it() {
     let script = Script::new(|job, channel| async move {
         let run: u32 = job.state()?.unwrap_or(0);

@@ -65,7 +65,7 @@ async fn a_requeued_parked_job_runs_again_and_its_old_fence_is_rejected() {
     assert!(dq.provider().ack::<TestJob>("a").fence(second).await.unwrap().changed);
 }
 
-stores!(process_unacked_runs_once_after_seven_days_and_drops_the_job: memory, file, redis);
+#[tokio::test(start_paused = true)]
 async fn process_unacked_runs_once_after_seven_days_and_drops_the_job() {
     let script = Script::parks();
     let rarely = |factory: ContextFactory| script.on(factory, default_settings).fallback_scan("1h");
@@ -81,7 +81,7 @@ async fn process_unacked_runs_once_after_seven_days_and_drops_the_job() {
     assert_eq!(dropped.iter().sum::<u64>(), 1);
 }
 
-#[tokio::test(start_paused = true)]
+stores!(process_unacked_runs_again_a_period_after_it_keeps_a_job: memory, file, redis);
 async fn process_unacked_runs_again_a_period_after_it_keeps_a_job() {
     let (script, fences) = parks();
     let script = script.process_unacked(|_| async { Ok(UnackedDecision::Keep) });

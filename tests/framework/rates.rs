@@ -42,7 +42,7 @@ fn timed() -> (Script, Starts) {
     (script, starts)
 }
 
-stores!(all_nodes_together_start_no_more_than_the_rate_and_all_but_half_a_percent_of_it: memory, file, redis);
+stores!(all_nodes_together_start_no_more_than_the_rate_and_all_but_half_a_percent_of_it: memory, redis);
 async fn all_nodes_together_start_no_more_than_the_rate_and_all_but_half_a_percent_of_it() {
     let (script, starts) = timed();
     let settings = |topic: TopicOverrides| topic.rate("100/s").retry("1s");

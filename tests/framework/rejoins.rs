@@ -16,7 +16,7 @@ fn once(decide: impl Fn(&Job<TestJob>, Channel) -> Decided + Send + Sync + 'stat
     })
 }
 
-stores!(a_rejoin_waits_for_its_own_delay_or_time_and_otherwise_as_the_job_was_added: memory, file, redis);
+#[tokio::test(start_paused = true)]
 async fn a_rejoin_waits_for_its_own_delay_or_time_and_otherwise_as_the_job_was_added() {
     type Decide = fn(&Job<TestJob>, Channel) -> Decided;
     let rejoins: [(Decide, u64); 5] = [

@@ -13,8 +13,8 @@ use crate::scripted_listener::{
     HOUR, Log, MINUTE, SECOND, Script, TestJob, default_settings, handler_takes, stored_job, test_job,
 };
 
-stores!(each_policy_retries_as_often_and_as_late_as_it_says: memory, file, redis);
 /// Each job fails after a second, and its delay counts from then.
+#[tokio::test(start_paused = true)]
 async fn each_policy_retries_as_often_and_as_late_as_it_says() {
     let policies: [(&str, &[u64]); 5] = [
         ("immediate x 2", &[0, 1, 2]),
