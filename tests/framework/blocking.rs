@@ -100,7 +100,7 @@ impl Node {
     }
 }
 
-#[test]
+stores!(a_handler_that_blocks_its_thread_times_out_without_losing_the_lease_or_blocking_the_topic without a runtime: memory, file, redis);
 fn a_handler_that_blocks_its_thread_times_out_without_losing_the_lease_or_blocking_the_topic() {
     let (events, received) = channel();
     let (block, gate) = channel::<()>();

@@ -69,7 +69,7 @@ fn subscriber(log: &Log) -> impl FnOnce(ContextFactory) -> ContextFactory {
     move |factory| factory.provide(log).broadcast_listener::<Subscriber>()
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_listener_receives_from_all_its_channels_and_a_channel_reaches_all_its_listeners: memory, file, redis);
 async fn a_listener_receives_from_all_its_channels_and_a_channel_reaches_all_its_listeners() {
     let log = Log::new();
     let dq = start(|factory| subscriber(&log)(factory).broadcast_listener::<OtherSubscriber>()).await;
@@ -107,7 +107,7 @@ async fn job_listeners_get_no_broadcasts_and_broadcast_listeners_get_no_jobs() {
     assert_eq!(log.take_without_times(), ["work -"]);
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_subscribed_node_publishes_the_broadcasts_of_a_topic_without_a_listener: memory, file, redis);
 async fn a_subscribed_node_publishes_the_broadcasts_of_a_topic_without_a_listener() {
     let log = Log::new();
     let producer = start(|factory| factory.without_listeners()).await;
@@ -161,8 +161,8 @@ async fn a_stopping_node_lets_its_broadcast_listeners_finish_within_the_grace() 
     }
 }
 
+stores!(a_stopping_node_hands_its_broadcasts_over: memory, file, redis);
 /// The first node is the publisher. The second would otherwise publish only after the fallback of up to 15 s.
-#[tokio::test(start_paused = true)]
 async fn a_stopping_node_hands_its_broadcasts_over() {
     let (log, other) = (Log::new(), Log::new());
     let dq = start(subscriber(&log)).await;
@@ -195,7 +195,7 @@ async fn a_stopping_node_receives_and_publishes_broadcasts_until_its_handlers_ar
     assert_eq!(other.take(), ["2s prices during", "11s prices after"]);
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_broadcast_that_no_node_published_in_time_is_dropped_and_counted: memory, file, redis);
 async fn a_broadcast_that_no_node_published_in_time_is_dropped_and_counted() {
     let log = Log::new();
     let producer = start(|factory| factory.without_listeners()).await;
@@ -225,7 +225,7 @@ async fn on_faulty_store(log: &Log) -> (Harness, Arc<Faults>) {
     (Harness::start_on(store, 1, subscriber(log)).await, faults)
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_refused_publish_is_repeated_after_growing_pauses_until_it_works: memory, file, redis);
 async fn a_refused_publish_is_repeated_after_growing_pauses_until_it_works() {
     let log = Log::new();
     let (dq, faults) = on_faulty_store(&log).await;
@@ -255,7 +255,7 @@ async fn a_stopping_channel_waits_for_the_answer_to_its_release_for_the_call_tim
     }
 }
 
-#[tokio::test(start_paused = true)]
+stores!(broadcasts_go_out_at_the_end_of_a_pause_that_was_shortened: memory, file, redis);
 async fn broadcasts_go_out_at_the_end_of_a_pause_that_was_shortened() {
     let log = Log::new();
     let dq = start(subscriber(&log)).await;

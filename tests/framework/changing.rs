@@ -128,7 +128,7 @@ async fn many_changes_are_answered_one_by_one_in_order() {
     ));
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_session_that_is_extended_for_ever_still_ends: memory, file, redis);
 async fn a_session_that_is_extended_for_ever_still_ends() {
     let fixture = fixture().await;
     let jobs = &fixture.provider;

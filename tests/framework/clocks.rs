@@ -185,22 +185,22 @@ async fn the_rest_continues(dq: &Harness, started: &Started, log: &Log, what: &s
     assert!(started.take().contains(&"c".to_owned()), "{what}: the pause is over");
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_clock_that_is_a_day_ahead_for_a_while_stops_nothing: memory, file, redis);
 async fn a_clock_that_is_a_day_ahead_for_a_while_stops_nothing() {
     for time in [SECOND, 10 * SECOND, 100 * SECOND] {
         is_off(1, time).await;
     }
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_clock_that_is_a_day_behind_for_a_while_stops_nothing: memory, file, redis);
 async fn a_clock_that_is_a_day_behind_for_a_while_stops_nothing() {
     for time in [SECOND, 10 * SECOND, 100 * SECOND] {
         is_off(-1, time).await;
     }
 }
 
+stores!(a_schedule_that_skips_does_not_wait_for_a_job_of_the_next_day: memory, file, redis);
 /// The jobs of ticks that came while the clock was ahead wait for their times, and hold back no other tick.
-#[tokio::test(start_paused = true)]
 async fn a_schedule_that_skips_does_not_wait_for_a_job_of_the_next_day() {
     let (clock, started) = (SetClock::new(), Started::default());
     let dq = start(&started.script(&clock, Duration::ZERO), &clock).await;
@@ -217,7 +217,7 @@ async fn a_schedule_that_skips_does_not_wait_for_a_job_of_the_next_day() {
     assert_eq!(started.early(), [""; 0]);
 }
 
-#[tokio::test(start_paused = true)]
+stores!(nodes_take_over_from_one_that_died_while_the_clock_was_ahead: memory, file, redis);
 async fn nodes_take_over_from_one_that_died_while_the_clock_was_ahead() {
     let (clock, started) = (SetClock::new(), Started::default());
     let script = started.script(&clock, 30 * SECOND);
@@ -239,7 +239,7 @@ async fn nodes_take_over_from_one_that_died_while_the_clock_was_ahead() {
     assert_eq!(ticks_of("tens", &started.take()), 6);
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_pause_ends_at_its_time_after_the_clock_was_a_day_behind: memory, file, redis);
 async fn a_pause_ends_at_its_time_after_the_clock_was_a_day_behind() {
     let (clock, started) = (SetClock::new(), Started::default());
     let dq = start(&started.script(&clock, Duration::ZERO), &clock).await;
@@ -254,8 +254,8 @@ async fn a_pause_ends_at_its_time_after_the_clock_was_a_day_behind() {
     assert_eq!(started.take(), ["a"]);
 }
 
+stores!(the_first_tick_is_the_next_one_by_the_clock_of_the_store: memory, file, redis);
 /// The first tick follows the clock of the store, whatever the clocks of callers and nodes show.
-#[tokio::test(start_paused = true)]
 async fn the_first_tick_is_the_next_one_by_the_clock_of_the_store() {
     for days in [2, -2] {
         let (clock, started) = (SetClock::new(), Started::default());
@@ -267,8 +267,8 @@ async fn the_first_tick_is_the_next_one_by_the_clock_of_the_store() {
     }
 }
 
+stores!(a_start_and_the_doctor_align_a_schedule_that_waits_for_the_next_day: memory, file, redis);
 /// A schedule that waits for a tick of the next day is aligned when a node starts, and by the doctor.
-#[tokio::test(start_paused = true)]
 async fn a_start_and_the_doctor_align_a_schedule_that_waits_for_the_next_day() {
     for starts in [true, false] {
         let (clock, started) = (SetClock::new(), Started::default());

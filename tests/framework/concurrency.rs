@@ -103,7 +103,7 @@ async fn a_node_holds_no_more_waiting_jobs_than_end_within_fifty_milliseconds() 
     assert_eq!(meter.most.load(Relaxed), 4);
 }
 
-#[tokio::test(start_paused = true)]
+stores!(every_node_gets_its_share_of_the_jobs: memory, file, redis);
 async fn every_node_gets_its_share_of_the_jobs() {
     let (one, first) = metered(SECOND);
     let (two, second) = metered(SECOND);
@@ -127,7 +127,7 @@ async fn each_topic_has_its_own_concurrency_on_each_node() {
     assert_eq!(meter.most.load(Relaxed), 5);
 }
 
-#[tokio::test(start_paused = true)]
+stores!(all_nodes_together_run_no_more_than_cluster_concurrency_and_no_slot_stays_empty: memory, file, redis);
 async fn all_nodes_together_run_no_more_than_cluster_concurrency_and_no_slot_stays_empty() {
     let (script, meter) = metered(10 * MS);
     let three = |topic: TopicOverrides| topic.concurrency(20).cluster_concurrency(3);
@@ -150,7 +150,7 @@ async fn all_nodes_together_run_no_more_than_cluster_concurrency_and_no_slot_sta
     assert_eq!(dq.provider().topic_state::<TestJob>().await.unwrap().limits[0].by, "anna");
 }
 
-#[tokio::test(start_paused = true)]
+stores!(the_slots_of_a_dead_node_are_free_when_its_lease_is_over: memory, file, redis);
 async fn the_slots_of_a_dead_node_are_free_when_its_lease_is_over() {
     let (stuck, script) = (Script::hangs(), Script::acks());
     let one = |topic: TopicOverrides| topic.cluster_concurrency(1).timeout("0s");
@@ -178,7 +178,7 @@ async fn a_node_claims_no_more_than_it_can_start_where_slots_are_few() {
     }
 }
 
-#[tokio::test(start_paused = true)]
+stores!(thousands_of_jobs_due_in_the_same_millisecond_all_run: memory, file, redis);
 async fn thousands_of_jobs_due_in_the_same_millisecond_all_run() {
     let script = Script::acks();
     let dq = script.start(default_settings).await;
@@ -292,7 +292,7 @@ async fn what_the_permits_of_a_node_cannot_start_is_left_to_other_nodes() {
     assert_eq!((meters.now(), counts.running, counts.delayed), ([3, 0, 0], 3, 97));
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_topic_has_one_transfer_in_flight_however_often_it_is_woken: memory, file, redis);
 async fn a_topic_has_one_transfer_in_flight_however_often_it_is_woken() {
     let script = Script::acks();
     let (dq, faults) = script.on_faulty(default_settings).await;

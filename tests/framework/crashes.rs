@@ -8,7 +8,7 @@ use crate::scripted_listener::{
     HOUR, MINUTE, MS, SECOND, Script, TestJob, default_settings, no_timeout, stored_job, test_job,
 };
 
-#[tokio::test(start_paused = true)]
+stores!(the_jobs_of_a_dead_node_run_again_within_a_lease_and_one_and_a_half_renewals: memory, file, redis);
 async fn the_jobs_of_a_dead_node_run_again_within_a_lease_and_one_and_a_half_renewals() {
     let (stuck, script) = (Script::hangs(), Script::acks());
     let dq = stuck.start(no_timeout).await;
@@ -44,7 +44,7 @@ async fn killed_by_one_job(nodes: u64) -> (Harness, Vec<Vec<String>>) {
     (dq, ran)
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_job_that_keeps_killing_its_node_is_dead_after_max_crashes: memory, file, redis);
 async fn a_job_that_keeps_killing_its_node_is_dead_after_max_crashes() {
     let (dq, ran) = killed_by_one_job(2).await;
     assert_eq!(ran.concat(), ["due killer 0", "due killer 0", "due killer 0"]);
@@ -57,7 +57,7 @@ async fn a_job_that_keeps_killing_its_node_is_dead_after_max_crashes() {
     assert_eq!((dead.state, dead.cause, dead.attempts), (State::Dead, Some(Cause::Crashes), 0));
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_final_retry_that_kills_its_node_is_not_repeated: memory, file, redis);
 async fn a_final_retry_that_kills_its_node_is_not_repeated() {
     let (dq, _) = killed_by_one_job(2).await;
     let deadly = Script::acks().final_retry(|_, _| std::future::pending());
@@ -74,7 +74,7 @@ async fn a_final_retry_that_kills_its_node_is_not_repeated() {
     assert_eq!((dead.state, dead.cause), (State::Dead, Some(Cause::Crashes)));
 }
 
-#[tokio::test(start_paused = true)]
+stores!(exhaustion_is_durable_so_another_node_runs_final_retry_and_never_on_due: memory, file, redis);
 async fn exhaustion_is_durable_so_another_node_runs_final_retry_and_never_on_due() {
     let deadly = Script::fails("no").final_retry(|_, _| std::future::pending());
     let dq = deadly.runs(|topic| no_timeout(topic).retry("none")).await;
@@ -88,7 +88,7 @@ async fn exhaustion_is_durable_so_another_node_runs_final_retry_and_never_on_due
     assert_eq!((dead.state, dead.cause, dead.error.as_str()), (State::Dead, Some(Cause::Error), "no"));
 }
 
-#[tokio::test(start_paused = true)]
+stores!(process_unacked_runs_again_when_its_node_dies: memory, file, redis);
 async fn process_unacked_runs_again_when_its_node_dies() {
     let stuck = Script::parks().process_unacked(|_| std::future::pending());
     let dq = stuck.lives(|topic| no_timeout(topic).unacked_age("1h"), HOUR + 10 * MINUTE).await;

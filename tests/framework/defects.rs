@@ -16,7 +16,7 @@ use dq::testing::Harness;
 use dq::testing::seam::watched;
 use dq_tests::Faults;
 
-use crate::backend::SEEDS;
+use crate::backend::seeds;
 use crate::isolation::crash_with;
 use crate::scripted_listener::{
     HOUR, MINUTE, SECOND, Script, TestJob, add_record, faulty_store, handler_takes, stored_job, test_job,
@@ -152,7 +152,7 @@ fn culprits() -> Vec<(&'static str, &'static str)> {
     ]
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_job_at_which_dq_panics_is_dead_and_all_others_run_once_within_a_minute: memory, file, redis);
 async fn a_job_at_which_dq_panics_is_dead_and_all_others_run_once_within_a_minute() {
     for (place, id) in culprits() {
         let script = by_id();
@@ -194,7 +194,7 @@ async fn live(dq: &Harness) {
     dq.advance(MINUTE).await;
 }
 
-#[tokio::test(start_paused = true)]
+stores!(wherever_the_task_panics_once_each_job_ends_as_it_would_and_none_is_given_up: memory, file, redis);
 async fn wherever_the_task_panics_once_each_job_ends_as_it_would_and_none_is_given_up() {
     let visits = Arc::new(Mutex::new(Vec::new()));
     let seen = visits.clone();
@@ -211,7 +211,7 @@ async fn wherever_the_task_panics_once_each_job_ends_as_it_would_and_none_is_giv
     assert!(places.len() >= 22, "{:?}", places.keys());
     for (place, visits) in places {
         let chosen = [visits[0], visits[visits.len() / 2], visits[visits.len() - 1]];
-        for visit in &chosen[..if SEEDS < 300 { 1 } else { 3 }] {
+        for visit in &chosen[..if seeds() < 300 { 1 } else { 3 }] {
             let (script, at, count) = (by_id(), *visit, AtomicUsize::new(0));
             let (dq, _) = node(&script, move |_, _| count.fetch_add(1, Relaxed) == at).await;
             live(&dq).await;
@@ -296,7 +296,7 @@ async fn a_job_that_cannot_even_be_given_up_is_named_and_keeps_no_other_from_run
     assert!(health.defects.iter().any(named), "{health:?}");
 }
 
-#[tokio::test(start_paused = true)]
+stores!(outcomes_that_were_decided_survive_a_panic_and_are_sent_once: memory, file, redis);
 async fn outcomes_that_were_decided_survive_a_panic_and_are_sent_once() {
     let script = by_id();
     let (dq, faults) = node(&script, |_, _| false).await;

@@ -65,19 +65,15 @@ async fn a_program_that_is_busy_for_an_hour() {
 }
 
 #[cfg(unix)]
-#[tokio::test]
+stores!(the_first_signal_starts_the_grace_and_the_second_ends_it on the real clock: memory, file, redis);
+#[cfg(unix)]
 async fn the_first_signal_starts_the_grace_and_the_second_ends_it() {
     use rustix::process::{Pid, Signal, kill_process};
     use tokio::io::{AsyncBufReadExt, BufReader};
 
     let store = Shared::named("busy");
     let mut busy = tokio::process::Command::new(std::env::current_exe().unwrap())
-        .args([
-            "--exact",
-            "on_every_store::ending::a_program_that_is_busy_for_an_hour",
-            "--nocapture",
-            "--test-threads=1",
-        ])
+        .args(["--exact", "ending::a_program_that_is_busy_for_an_hour", "--nocapture", "--test-threads=1"])
         .env("DQ_TEST_BUSY", store.address())
         .stdout(std::process::Stdio::piped())
         .kill_on_drop(true)

@@ -67,7 +67,7 @@ async fn are_gone(dq: &Harness) -> bool {
     counts.iter().all(|counts| counts.delayed + counts.running + counts.dead == 0)
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_chain_runs_over_three_topics_each_job_once_and_at_once: memory, file, redis);
 async fn a_chain_runs_over_three_topics_each_job_once_and_at_once() {
     let log = Log::new();
     let dq = start(chain(&log, &first())).await;
@@ -154,7 +154,7 @@ async fn a_job_that_was_acked_on_claim_has_no_follow_ups() {
     assert_eq!((dq.health().topics[0].counters.failed, dq.counts::<Third>().await.delayed), (1, 0));
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_target_that_drains_holds_up_no_other_and_gets_its_follow_ups_later: memory, file, redis);
 async fn a_target_that_drains_holds_up_no_other_and_gets_its_follow_ups_later() {
     let script = Script::new(|_, channel| async move {
         Ok(channel.ack().then(|next| {
@@ -174,7 +174,7 @@ async fn a_target_that_drains_holds_up_no_other_and_gets_its_follow_ups_later() 
     assert_eq!(dq.health().topics[0].follow_ups, 0);
 }
 
-#[tokio::test(start_paused = true)]
+stores!(another_node_relays_what_a_dead_one_has_left: memory, file, redis);
 async fn another_node_relays_what_a_dead_one_has_left() {
     let script =
         Script::new(
@@ -193,8 +193,8 @@ async fn another_node_relays_what_a_dead_one_has_left() {
     assert!(next.job::<Third>("t").await.is_some());
 }
 
+stores!(an_answer_that_is_lost_brings_no_follow_up_twice: memory, file, redis);
 /// The answer is lost, so the entry goes out again, when its job has long ended.
-#[tokio::test(start_paused = true)]
 async fn an_answer_that_is_lost_brings_no_follow_up_twice() {
     let (log, script) = (Log::new(), first());
     let (store, faults) = faulty_store();
@@ -229,8 +229,8 @@ async fn follow_ups_that_no_store_takes_are_refused_in_the_handler() {
     assert_eq!(rejoins.unwrap_err(), FollowUpError::NotEnded);
 }
 
+stores!(a_job_that_runs_again_has_its_follow_ups_once: memory, file, redis);
 /// A second outcome of one run, and that of a run which has lost its job, write nothing.
-#[tokio::test(start_paused = true)]
 async fn a_job_that_runs_again_has_its_follow_ups_once() {
     let script = Script::new(|job, channel| async move {
         let decided = channel.ack().then(|next| _ = next.add(Second { order: job.fence().to_string() }))?;
@@ -275,7 +275,7 @@ async fn arrived(dq: &Harness, orders: std::ops::Range<u32>) -> bool {
     true
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_topic_that_was_away_gets_all_follow_ups_within_two_seconds: memory, file, redis);
 async fn a_topic_that_was_away_gets_all_follow_ups_within_two_seconds() {
     let dq = to_second().start(default_settings).await;
     dq.provider().drain::<Second>().reason("test").await.unwrap();
@@ -288,7 +288,7 @@ async fn a_topic_that_was_away_gets_all_follow_ups_within_two_seconds() {
     assert_eq!((dq.health().topics[0].follow_ups, dq.health().topics[0].counters.relayed), (0, 300));
 }
 
-#[tokio::test(start_paused = true)]
+stores!(no_follow_up_is_lost_to_a_topic_whose_position_is_ahead: memory, file, redis);
 async fn no_follow_up_is_lost_to_a_topic_whose_position_is_ahead() {
     let dq = to_second().start(default_settings).await;
     dq.provider().add(test_job(0)).await.unwrap();
@@ -303,8 +303,8 @@ async fn no_follow_up_is_lost_to_a_topic_whose_position_is_ahead() {
     assert_eq!(dq.health().topics[0].follow_ups, 0);
 }
 
+stores!(no_follow_up_is_lost_to_a_topic_whose_position_lies_between_those_that_wait: memory, file, redis);
 /// By the time that the relay looks, the positions of the source have passed the position of the target.
-#[tokio::test(start_paused = true)]
 async fn no_follow_up_is_lost_to_a_topic_whose_position_lies_between_those_that_wait() {
     let dq = to_second().start(default_settings).await;
     dq.provider().drain::<Second>().reason("test").await.unwrap();
@@ -320,7 +320,7 @@ async fn no_follow_up_is_lost_to_a_topic_whose_position_lies_between_those_that_
     assert!(arrived(&dq, 0..3).await);
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_position_that_no_clock_explains_is_left_to_the_doctor_whose_repair_lets_the_follow_ups_go: memory, file, redis);
 async fn a_position_that_no_clock_explains_is_left_to_the_doctor_whose_repair_lets_the_follow_ups_go() {
     let dq = to_second().start(default_settings).await;
     second_is_ahead(&dq, Duration::from_micros(MOST_AHEAD) + HOUR).await;

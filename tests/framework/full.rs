@@ -53,7 +53,7 @@ async fn adds_beyond_what_may_wait_are_refused_and_the_others_are_added() {
     jobs.topic("crawl").unwrap().add_json("{}").await.unwrap();
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_full_topic_takes_jobs_again_once_some_have_run: memory, file, redis);
 async fn a_full_topic_takes_jobs_again_once_some_have_run() {
     let script = Script::acks();
     let dq = script.start(|topic| topic).await;

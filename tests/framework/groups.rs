@@ -15,7 +15,7 @@ async fn add(provider: &Provider, id: &str) {
     provider.add(test_job(id)).group(group).after(10 * SECOND).await.unwrap();
 }
 
-#[tokio::test(start_paused = true)]
+stores!(the_jobs_of_a_group_run_one_at_a_time_beside_those_of_others: memory, file, redis);
 async fn the_jobs_of_a_group_run_one_at_a_time_beside_those_of_others() {
     let script = Script::takes(SECOND);
     let dq = script.start(|topic| topic.concurrency(8).group_concurrency(1)).await;
@@ -29,7 +29,7 @@ async fn the_jobs_of_a_group_run_one_at_a_time_beside_those_of_others() {
     assert_eq!(script.log.take(), ["10s due a-1 0", "10s due b-1 0", "11s due a-2 0", "12s due a-3 0"]);
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_group_waits_for_a_retry_or_lets_it_pass: memory, file, redis);
 async fn a_group_waits_for_a_retry_or_lets_it_pass() {
     for (on_blocked, wanted) in
         [("retry: wait", ["a-1 0", "a-1 1", "a-2 0"]), ("retry: pass", ["a-1 0", "a-2 0", "a-1 1"])]
@@ -79,7 +79,7 @@ async fn a_stopped_group_is_seen_and_resumed() {
     assert!(inspector.groups("work", Some("\n")).await.is_err());
 }
 
-#[tokio::test(start_paused = true)]
+stores!(each_group_has_a_rate_of_its_own: memory, file, redis);
 async fn each_group_has_a_rate_of_its_own() {
     let script = Script::acks();
     let dq = script.start(|topic| topic.group_concurrency(1).group_rate("6/m")).await;
@@ -135,7 +135,7 @@ async fn a_paused_group_is_seen_and_resumed() {
     assert_eq!(script.log.take_without_times(), ["due a-1 0"]);
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_handler_that_backs_off_holds_back_only_its_group: memory, file, redis);
 async fn a_handler_that_backs_off_holds_back_only_its_group() {
     let runs = Arc::new(AtomicUsize::new(0));
     let script = Script::new(move |job: Job<TestJob>, channel: Channel| {

@@ -126,8 +126,8 @@ async fn a_topic_is_stopped_no_longer_than_it_has_a_reason_for_the_step_that_was
     }
 }
 
+stores!(a_topic_that_may_not_reclaim_works_again_once_another_node_has_done_that: memory, file, redis);
 /// The other node does what this one may not.
-#[tokio::test(start_paused = true)]
 async fn a_topic_that_may_not_reclaim_works_again_once_another_node_has_done_that() {
     let harness = start(|factory| factory.without_listeners()).await;
     let (store, faults) = FaultyStore::over(harness.store());

@@ -39,7 +39,7 @@ async fn why_says_who_deleted_a_job_that_is_gone() {
     assert_eq!(unknown.reasons, [Reason::Unknown]);
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_history_tells_the_node_and_how_late_the_job_was: memory, file, redis);
 async fn a_history_tells_the_node_and_how_late_the_job_was() {
     let dq = Script::takes(SECOND).start(|topic| keeps(topic).concurrency(1).lookahead("0s")).await;
     dq.advance(SECOND).await;
@@ -80,7 +80,7 @@ async fn a_listener_that_says_nothing_of_histories_leaves_them_and_zero_ends_the
     assert_eq!(history(&dq, "a").await, [""; 0]);
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_node_tells_the_store_before_it_claims_also_after_an_outage: memory, file, redis);
 async fn a_node_tells_the_store_before_it_claims_also_after_an_outage() {
     let (store, faults) = faulty_store();
     faults.fail_only("keep_history", Fault::Unavailable);

@@ -12,7 +12,7 @@ async fn node(store: &Arc<dyn Store>, seed: u64, script: &Script) -> Harness {
     Harness::start_on(store.clone(), seed, |factory| script.on(factory, default_settings)).await
 }
 
-#[tokio::test(start_paused = true)]
+stores!(an_idle_topic_sends_less_than_one_request_in_ten_seconds: memory, file, redis);
 async fn an_idle_topic_sends_less_than_one_request_in_ten_seconds() {
     let (dq, faults) = Script::acks().on_faulty(default_settings).await;
     dq.advance(MINUTE).await;
@@ -56,7 +56,7 @@ async fn only_a_topic_that_has_a_job_is_audited_every_minute() {
     assert_eq!(looks(&dq, &faults, HOUR).await, (6, 0), "the topic is empty again");
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_job_whose_signal_was_lost_is_audited_within_ten_minutes: memory, file, redis);
 async fn a_job_whose_signal_was_lost_is_audited_within_ten_minutes() {
     let (dq, faults) = Script::acks().on_faulty(default_settings).await;
     dq.advance(MINUTE).await;
@@ -66,7 +66,7 @@ async fn a_job_whose_signal_was_lost_is_audited_within_ten_minutes() {
     assert!(looks(&dq, &faults, 10 * MINUTE).await.0 >= 10);
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_node_sleeps_exactly_until_the_head_is_due: memory, file, redis);
 async fn a_node_sleeps_exactly_until_the_head_is_due() {
     let script = Script::acks();
     let (dq, faults) = script.on_faulty(default_settings).await;
@@ -78,7 +78,7 @@ async fn a_node_sleeps_exactly_until_the_head_is_due() {
     assert_eq!(faults.requests_for("transfer") - before, 1, "one for the head");
 }
 
-#[tokio::test(start_paused = true)]
+stores!(each_earlier_head_costs_one_transfer_when_it_is_due: memory, file, redis);
 async fn each_earlier_head_costs_one_transfer_when_it_is_due() {
     let script = Script::acks();
     let (dq, faults) = script.on_faulty(default_settings).await;
@@ -94,7 +94,7 @@ async fn each_earlier_head_costs_one_transfer_when_it_is_due() {
     assert_eq!(faults.requests_for("transfer") - before, 3);
 }
 
-#[tokio::test(start_paused = true)]
+stores!(adding_an_earlier_job_wakes_a_sleeping_node: memory, file, redis);
 async fn adding_an_earlier_job_wakes_a_sleeping_node() {
     let script = Script::acks();
     let (dq, _) = script.on_faulty(default_settings).await;
@@ -105,7 +105,7 @@ async fn adding_an_earlier_job_wakes_a_sleeping_node() {
     assert_eq!(script.log.take(), ["1.001s due near 0"]);
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_job_whose_signal_was_lost_runs_after_the_fallback: memory, file, redis);
 async fn a_job_whose_signal_was_lost_runs_after_the_fallback() {
     let script = Script::acks();
     let (dq, faults) = script.on_faulty(default_settings).await;
@@ -118,7 +118,7 @@ async fn a_job_whose_signal_was_lost_runs_after_the_fallback() {
     assert_eq!(script.log.take_without_times(), ["due a 0"]);
 }
 
-#[tokio::test(start_paused = true)]
+stores!(only_a_few_of_many_idle_nodes_wake_for_one_job: memory, file, redis);
 async fn only_a_few_of_many_idle_nodes_wake_for_one_job() {
     let (store, faults) = faulty_store();
     let script = Script::acks();

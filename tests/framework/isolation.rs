@@ -88,7 +88,7 @@ async fn until_the_killer_is_dead(mut dq: Harness, script: &Script, pace: &Pace,
     unreachable!()
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_killer_is_dead_within_two_crashes_of_its_cap_and_no_neighbour_in_any_topic: memory, file, redis);
 async fn a_killer_is_dead_within_two_crashes_of_its_cap_and_no_neighbour_in_any_topic() {
     for cap in [1, 2, 3] {
         let (script, pace) = (one_hangs(4 * SECOND), Pace { log: Log::new(), takes: 4 * SECOND });
@@ -118,7 +118,7 @@ async fn killed_twice() -> Harness {
     next
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_node_that_died_twice_runs_its_jobs_in_groups_beside_new_work: memory, file, redis);
 async fn a_node_that_died_twice_runs_its_jobs_in_groups_beside_new_work() {
     let dq = killed_twice().await;
     let script = Script::new(|job, channel| async move {
@@ -343,7 +343,7 @@ async fn a_job_that_is_alone_by_chance_gives_way_to_others() {
     );
 }
 
-#[tokio::test(start_paused = true)]
+stores!(another_node_claims_what_is_due_while_a_job_runs_alone: memory, file, redis);
 async fn another_node_claims_what_is_due_while_a_job_runs_alone() {
     let (script, pace) = (Script::hangs(), Pace { log: Log::new(), takes: MS });
     let dq = node_with_a_job_that_must_be_alone(&script, &pace).await;
@@ -356,7 +356,7 @@ async fn another_node_claims_what_is_due_while_a_job_runs_alone() {
     assert_eq!((times(&others.log.take(), "begins").len(), pace.log.take().len()), (5, 0));
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_stopping_node_gives_back_a_quarantined_job_instead_of_its_final_retry: memory, file, redis);
 async fn a_stopping_node_gives_back_a_quarantined_job_instead_of_its_final_retry() {
     let (script, pace) = (
         Script::new(|_, _| async {
@@ -417,7 +417,7 @@ pub(crate) async fn crash_with(store: &Arc<dyn Store>, ids: impl Iterator<Item =
     assert_eq!(link.step(reclaim).await.unwrap().left, 0);
 }
 
-#[tokio::test(start_paused = true)]
+stores!(quarantined_jobs_hold_up_the_next_claim_of_a_backlog_and_not_the_other_way_round: memory, file, redis);
 async fn quarantined_jobs_hold_up_the_next_claim_of_a_backlog_and_not_the_other_way_round() {
     let (store, faults) = faulty_store();
     crash_with(&store, (0..12).map(|number| format!("crashed {number}"))).await;

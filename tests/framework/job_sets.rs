@@ -73,7 +73,7 @@ fn ends(log: &Log) -> Vec<String> {
     log.take_without_times().into_iter().filter(|line| line.starts_with("imported")).collect()
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_job_comes_once_when_all_members_of_its_set_have_ended: memory, file, redis);
 async fn a_job_comes_once_when_all_members_of_its_set_have_ended() {
     let log = Log::new();
     let dq = node(&log).await;
@@ -96,7 +96,7 @@ async fn a_job_comes_once_when_all_members_of_its_set_have_ended() {
     assert_eq!(ends(&log), [""; 0]);
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_handler_adds_members_to_its_set_before_its_own_end: memory, file, redis);
 async fn a_handler_adds_members_to_its_set_before_its_own_end() {
     let log = Log::new();
     let dq = node(&log).await;
@@ -115,7 +115,7 @@ async fn a_handler_adds_members_to_its_set_before_its_own_end() {
     assert_eq!(ends(&log), ["imported 8: 2 0 1"]);
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_set_may_wait_for_its_dead_members_or_cancel_the_rest: memory, file, redis);
 async fn a_set_may_wait_for_its_dead_members_or_cancel_the_rest() {
     let log = Log::new();
     let dq = node(&log).await;
@@ -150,7 +150,7 @@ async fn a_call_that_a_set_refuses_names_the_set() {
     assert_eq!(dq.counts::<TestJob>().await.delayed, 0);
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_member_that_expires_counts_as_dead: memory, file, redis);
 async fn a_member_that_expires_counts_as_dead() {
     let log = Log::new();
     let dq = node(&log).await;

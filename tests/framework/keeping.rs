@@ -61,7 +61,7 @@ async fn final_retry_and_a_requeue_see_the_last_state_and_a_replacement_none() {
     assert_eq!(kept(&dq, "a").await, None);
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_crash_resumes_at_the_last_checkpoint_and_so_do_a_failure_and_a_timeout: memory, file, redis);
 async fn a_crash_resumes_at_the_last_checkpoint_and_so_do_a_failure_and_a_timeout() {
     let script = Script::new(|job, channel| async move {
         let done: u32 = job.state()?.unwrap_or(0);
@@ -84,7 +84,7 @@ async fn a_crash_resumes_at_the_last_checkpoint_and_so_do_a_failure_and_a_timeou
     assert_eq!(log.take_without_times(), ["due a 0", "due a 0", "due a 1", "due a 2"]);
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_checkpoint_tells_a_run_that_its_job_is_no_longer_its_own: memory, file, redis);
 async fn a_checkpoint_tells_a_run_that_its_job_is_no_longer_its_own() {
     let said = std::sync::Arc::new(Mutex::new(Vec::new()));
     let says = said.clone();
@@ -135,8 +135,8 @@ async fn a_state_that_is_too_large_is_refused_where_it_is_made() {
     assert!(failed.error.contains("only its key in the state"), "{}", failed.error);
 }
 
+stores!(while_the_store_is_away_a_checkpoint_fails_soon_and_the_run_may_go_on: memory, file, redis);
 /// The run continues without its checkpoints, and so does the node.
-#[tokio::test(start_paused = true)]
 async fn while_the_store_is_away_a_checkpoint_fails_soon_and_the_run_may_go_on() {
     for fault in [Fault::Unavailable, Fault::Refused, Fault::Lost, Fault::AnswerLost] {
         let script = Script::new(|job, channel| async move {
@@ -198,7 +198,7 @@ async fn progress_is_written_once_a_second_at_most_and_the_last_one_while_the_ru
     assert_eq!((stored_job(&dq, "a").await.state, shown(&dq).await), (State::Delayed, None));
 }
 
-#[tokio::test(start_paused = true)]
+stores!(the_last_progress_is_shown_although_the_store_was_away_when_it_came: memory, file, redis);
 async fn the_last_progress_is_shown_although_the_store_was_away_when_it_came() {
     for fault in [Fault::Unavailable, Fault::Refused, Fault::Lost, Fault::AnswerLost] {
         let script = Script::new(|_, channel| async move {

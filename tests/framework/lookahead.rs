@@ -25,7 +25,7 @@ async fn claimed_early(script: &Script) -> Harness {
     dq
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_job_that_was_claimed_early_starts_when_it_is_due: memory, file, redis);
 async fn a_job_that_was_claimed_early_starts_when_it_is_due() {
     let script = Script::acks();
     let dq = claimed_early(&script).await;
@@ -38,7 +38,7 @@ async fn a_job_that_was_claimed_early_starts_when_it_is_due() {
     assert!(dq.health().topics[0].counters.most_late_ms <= 1, "measured from the due time to the start");
 }
 
-#[tokio::test(start_paused = true)]
+stores!(jobs_that_are_due_shortly_after_one_another_cost_one_transfer_and_start_in_order: memory, file, redis);
 async fn jobs_that_are_due_shortly_after_one_another_cost_one_transfer_and_start_in_order() {
     let script = Script::acks();
     let (dq, faults) = script.on_faulty(ahead).await;
@@ -63,7 +63,7 @@ async fn a_job_added_within_the_lookahead_starts_when_it_is_due() {
     assert_eq!(script.log.take().len(), 1);
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_delete_or_cancel_of_a_job_that_was_claimed_early_keeps_its_handler_from_starting: memory, file, redis);
 async fn a_delete_or_cancel_of_a_job_that_was_claimed_early_keeps_its_handler_from_starting() {
     for cancels in [false, true] {
         let script = Script::acks();
@@ -77,7 +77,7 @@ async fn a_delete_or_cancel_of_a_job_that_was_claimed_early_keeps_its_handler_fr
     }
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_node_that_stops_gives_back_what_it_claimed_early: memory, file, redis);
 async fn a_node_that_stops_gives_back_what_it_claimed_early() {
     let script = Script::acks();
     let dq = claimed_early(&script).await;
@@ -89,7 +89,7 @@ async fn a_node_that_stops_gives_back_what_it_claimed_early() {
     assert_eq!(script.log.take_without_times(), ["due a 0", "due b 0"]);
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_node_claims_no_more_early_than_it_has_permits_and_leaves_the_rest_to_others: memory, file, redis);
 async fn a_node_claims_no_more_early_than_it_has_permits_and_leaves_the_rest_to_others() {
     let script = Script::acks();
     let one = |topic: TopicOverrides| ahead(topic).concurrency(1);

@@ -1,11 +1,51 @@
-//! Tests of dq through its public API: on the memory store here, on a Redis store in `on_redis.rs`, on a `file:` store in
-//! `on_file.rs`. Only here are `startup`, which chooses stores itself, and `signals`, whose processes choose theirs.
+//! Tests of dq through its public API. [`backend`] says which of them run on which stores.
 
-#[path = "backend/memory.rs"]
+#[macro_use]
 mod backend;
-#[path = "on_every_store.rs"]
-mod on_every_store;
+
+mod answers;
+mod batches;
+mod blocking;
+mod broadcasts;
+mod changing;
+mod clocks;
+mod concurrency;
+mod crashes;
+mod defects;
+mod ending;
+mod failures;
+mod follow_ups;
+mod full;
+mod groups;
+mod health;
+mod histories;
+mod idle;
+mod isolation;
+mod job_sets;
+mod keeping;
+mod lookahead;
+mod nearby;
+mod nodes;
+mod on_claim;
+mod outages;
+mod parking;
+mod pausing;
+mod pending;
+mod periodic;
+mod priorities;
+mod provider;
+mod rates;
+mod rejoins;
+mod restarts;
+mod results;
+mod retries;
+mod runs;
+mod schedules;
+mod scripted_listener;
+mod shutdown;
 mod signals;
 mod startup;
-
-use on_every_store::{isolation, scripted_listener};
+mod starved;
+mod statistics;
+mod taken;
+mod timeouts;

@@ -67,7 +67,7 @@ fn block_threads(runtime: &Runtime, threads: usize) -> Vec<Sender<()>> {
     gates
 }
 
-#[test]
+stores!(adds_go_on_and_are_done_once_when_the_runtime_of_the_provider_ends without a runtime: memory, file, redis);
 fn adds_go_on_and_are_done_once_when_the_runtime_of_the_provider_ends() {
     const JOBS: usize = 400;
     let shared = Shared::named("a-runtime-ends");
@@ -92,7 +92,7 @@ fn adds_go_on_and_are_done_once_when_the_runtime_of_the_provider_ends() {
     block_on(provider.close());
 }
 
-#[test]
+stores!(callers_elsewhere_are_answered_while_all_threads_of_the_runtime_are_blocked without a runtime: memory, file, redis);
 fn callers_elsewhere_are_answered_while_all_threads_of_the_runtime_are_blocked() {
     let shared = Shared::named("blocked-threads");
     let runtime = runtime(2);
@@ -127,7 +127,7 @@ impl Future for PostAndBlock {
     }
 }
 
-#[test]
+stores!(a_caller_that_posts_and_blocks_its_thread_holds_up_neither_its_job_nor_others without a runtime: memory, file, redis);
 fn a_caller_that_posts_and_blocks_its_thread_holds_up_neither_its_job_nor_others() {
     let shared = Shared::named("posts-and-blocks");
     let runtime = runtime(2);
@@ -146,7 +146,7 @@ fn a_caller_that_posts_and_blocks_its_thread_holds_up_neither_its_job_nor_others
     assert!(block_on(blocked).unwrap());
 }
 
-#[test]
+stores!(a_job_that_waits_for_others_to_join_its_batch_is_added_although_its_thread_is_blocked without a runtime: memory, file, redis);
 fn a_job_that_waits_for_others_to_join_its_batch_is_added_although_its_thread_is_blocked() {
     let shared = Shared::named("joins-and-blocks");
     let runtime = runtime(2);

@@ -10,7 +10,7 @@ use dq::store::step::{Change, Outcome, Settle, USUAL_BYTES, Verdict};
 use dq::testing::{Harness, ManualClock};
 use dq_tests::Fault;
 
-use crate::backend::{SEEDS, store_under};
+use crate::backend::{seeds, store_under};
 use crate::scripted_listener::{
     Log, MINUTE, MS, RecordDrop, SECOND, Script, TestJob, default_settings, faulty_store, test_job, work_key,
 };
@@ -44,7 +44,7 @@ async fn settle_behind_its_back(dq: &Harness, token: Token, change: Change) {
     assert_eq!(settled.verdicts, [Verdict::Done]);
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_node_that_claims_a_job_it_still_holds_cancels_the_older_run_first: memory, file, redis);
 async fn a_node_that_claims_a_job_it_still_holds_cancels_the_older_run_first() {
     let (script, tokens) = hangs_with_token();
     let dq = script.lives(|topic| topic.timeout("0s"), SECOND).await;
@@ -59,7 +59,7 @@ async fn a_node_that_claims_a_job_it_still_holds_cancels_the_older_run_first() {
     assert!(tokens.lock().unwrap()[1].fence > token.fence);
 }
 
-#[tokio::test(start_paused = true)]
+stores!(an_outcome_that_is_refused_when_it_is_sent_first_is_stale: memory, file, redis);
 async fn an_outcome_that_is_refused_when_it_is_sent_first_is_stale() {
     let (script, tokens) = hangs_with_token();
     let dq = script.runs(|topic| topic.timeout("2s").retry("1h")).await;
@@ -70,7 +70,7 @@ async fn an_outcome_that_is_refused_when_it_is_sent_first_is_stale() {
     assert_eq!((topic.held, topic.counters.stale_outcomes, topic.counters.timed_out), (0, 1, 1));
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_wrong_number_of_rows_starts_a_reconcile_that_cancels_runs_no_longer_held: memory, file, redis);
 async fn a_wrong_number_of_rows_starts_a_reconcile_that_cancels_runs_no_longer_held() {
     let (script, tokens) = hangs_with_token();
     let dq = script.lives(|topic| topic.timeout("0s"), SECOND).await;
@@ -82,7 +82,7 @@ async fn a_wrong_number_of_rows_starts_a_reconcile_that_cancels_runs_no_longer_h
     assert_eq!((topic.running, topic.held, topic.counters.lease_lost, topic.counters.reconciled), (0, 0, 1, 2));
 }
 
-#[tokio::test(start_paused = true)]
+stores!(the_clock_of_the_store_decides_what_is_due_and_that_of_the_node_does_not: memory, file, redis);
 async fn the_clock_of_the_store_decides_what_is_due_and_that_of_the_node_does_not() {
     let clock = Arc::new(ManualClock::at(1_800_000_000_000_000));
     let store = store_under(clock.clone());
@@ -130,7 +130,7 @@ async fn over_an_outage(seed: u32, lease: Duration, settings: Settings) -> OverO
     OverOutage { runs: script.log.take().len(), reclaimed, is_done }
 }
 
-#[tokio::test(start_paused = true)]
+stores!(after_an_outage_longer_than_a_lease_no_node_reclaims_what_another_still_holds: memory, file, redis);
 async fn after_an_outage_longer_than_a_lease_no_node_reclaims_what_another_still_holds() {
     let nodes: [(Duration, Settings); 4] = [
         (15 * SECOND, |node| node),
@@ -139,7 +139,7 @@ async fn after_an_outage_longer_than_a_lease_no_node_reclaims_what_another_still
         (100 * MS, |node| node.renewal("33ms").call_timeout("60ms")),
     ];
     for (number, (lease, settings)) in nodes.into_iter().enumerate() {
-        for seed in 0..SEEDS {
+        for seed in 0..seeds() {
             assert_eq!(
                 over_an_outage(seed, lease, settings).await,
                 OverOutage { runs: 1, reclaimed: 0, is_done: true },
@@ -149,7 +149,7 @@ async fn after_an_outage_longer_than_a_lease_no_node_reclaims_what_another_still
     }
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_busy_watcher_leaves_its_role_to_another_node: memory, file, redis);
 async fn a_busy_watcher_leaves_its_role_to_another_node() {
     let script = Script::takes(MINUTE);
     let dq = script.start(|topic| topic.concurrency(1).timeout("0s")).await;
@@ -164,7 +164,7 @@ async fn a_busy_watcher_leaves_its_role_to_another_node() {
     assert_eq!(lines.len(), 2, "one on each node: {lines:?}");
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_stopping_watcher_hands_its_role_over_without_delay: memory, file, redis);
 async fn a_stopping_watcher_hands_its_role_over_without_delay() {
     let script = Script::acks();
     let dq = script.start(default_settings).await;
@@ -176,7 +176,7 @@ async fn a_stopping_watcher_hands_its_role_over_without_delay() {
     assert_eq!(script.log.take(), ["7s due a 0"], "not a millisecond late");
 }
 
-#[tokio::test(start_paused = true)]
+stores!(the_standby_watcher_claims_what_the_watcher_misses: memory, file, redis);
 async fn the_standby_watcher_claims_what_the_watcher_misses() {
     let script = Script::acks();
     let (dq, faults) = script.on_faulty(default_settings).await;

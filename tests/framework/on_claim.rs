@@ -46,7 +46,7 @@ async fn failures_panics_and_timeouts_are_not_retried_and_the_topic_keeps_workin
     assert_eq!(dq.health().topics[0].counters.failed, 3);
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_dying_node_loses_the_jobs_it_acked_on_claim_and_no_others: memory, file, redis);
 async fn a_dying_node_loses_the_jobs_it_acked_on_claim_and_no_others() {
     let script = Script::hangs();
     let dq = script.start(|topic| on_claim(topic).concurrency(2)).await;

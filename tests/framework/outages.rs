@@ -38,14 +38,14 @@ async fn outage(fault: Fault, length: Duration) {
     assert_eq!(ran, ["due a 0"], "{fault:?}");
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_store_that_fails_is_asked_again_until_it_works_and_the_node_reports_it: memory, file, redis);
 async fn a_store_that_fails_is_asked_again_until_it_works_and_the_node_reports_it() {
     for fault in [Fault::Unavailable, Fault::Refused, Fault::Lost, Fault::AnswerLost] {
         outage(fault, 10 * MINUTE).await;
     }
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_refused_transfer_is_retried_before_the_fallback: memory, file, redis);
 async fn a_refused_transfer_is_retried_before_the_fallback() {
     let script = Script::acks();
     let (dq, faults) = script.on_faulty(default_settings).await;
@@ -56,7 +56,7 @@ async fn a_refused_transfer_is_retried_before_the_fallback() {
     assert_eq!(script.log.take_without_times(), ["due a 0"]);
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_job_in_a_lost_transfer_answer_is_rolled_back_and_runs_once: memory, file, redis);
 async fn a_job_in_a_lost_transfer_answer_is_rolled_back_and_runs_once() {
     let script = Script::acks();
     let (dq, faults) = script.on_faulty(default_settings).await;
@@ -71,7 +71,7 @@ async fn a_job_in_a_lost_transfer_answer_is_rolled_back_and_runs_once() {
     assert_eq!((counters.rolled_back, counters.acked, counters.reconciled), (1, 1, 2));
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_lost_answer_to_a_settle_causes_no_second_run: memory, file, redis);
 async fn a_lost_answer_to_a_settle_causes_no_second_run() {
     let script = Script::acks();
     let (dq, faults) = script.on_faulty(default_settings).await;
@@ -108,7 +108,7 @@ async fn an_outcome_is_repeated(settings: impl FnOnce(TopicOverrides) -> TopicOv
     (script, dq)
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_repeated_outcome_that_is_refused_is_unknown_and_not_stale: memory, file, redis);
 async fn a_repeated_outcome_that_is_refused_is_unknown_and_not_stale() {
     let (script, dq) = an_outcome_is_repeated(default_settings).await;
     assert_eq!(script.log.take_without_times(), ["due a 0"]);
@@ -116,7 +116,7 @@ async fn a_repeated_outcome_that_is_refused_is_unknown_and_not_stale() {
     assert_eq!((topic.held, topic.counters.stale_outcomes), (0, 0), "the refusal of the node's own success");
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_handler_does_not_start_if_it_is_unknown_whether_its_ack_on_claim_counted: memory, file, redis);
 async fn a_handler_does_not_start_if_it_is_unknown_whether_its_ack_on_claim_counted() {
     let (script, dq) = an_outcome_is_repeated(|topic| topic.ack(AckMode::OnClaim)).await;
     assert!(script.log.take().is_empty());
@@ -124,7 +124,7 @@ async fn a_handler_does_not_start_if_it_is_unknown_whether_its_ack_on_claim_coun
     assert_eq!((topic.held, topic.counters.stale_outcomes), (0, 0));
 }
 
-#[tokio::test(start_paused = true)]
+stores!(outcomes_are_resent_until_the_store_answers: memory, file, redis);
 async fn outcomes_are_resent_until_the_store_answers() {
     let script = Script::acks();
     let (dq, faults) = script.on_faulty(|topic| topic.concurrency(3)).await;
@@ -140,7 +140,7 @@ async fn outcomes_are_resent_until_the_store_answers() {
     assert_eq!((counts.running, counts.delayed), (0, 0));
 }
 
-#[tokio::test(start_paused = true)]
+stores!(one_outcome_that_cannot_be_settled_delays_no_other: memory, file, redis);
 async fn one_outcome_that_cannot_be_settled_delays_no_other() {
     let script = Script::acks();
     let (dq, faults) = script.on_faulty(default_settings).await;
@@ -156,7 +156,7 @@ async fn one_outcome_that_cannot_be_settled_delays_no_other() {
     assert_eq!(script.log.take().len(), 6);
 }
 
-#[tokio::test(start_paused = true)]
+stores!(handlers_are_cancelled_when_the_lease_cannot_be_renewed_and_finished_ones_are_settled: memory, file, redis);
 async fn handlers_are_cancelled_when_the_lease_cannot_be_renewed_and_finished_ones_are_settled() {
     let script = Script::new(|job, channel| async move {
         if job.id().as_str() == "quick" {
@@ -184,7 +184,7 @@ async fn handlers_are_cancelled_when_the_lease_cannot_be_renewed_and_finished_on
     assert!(dq.job::<TestJob>("quick").await.is_none());
 }
 
-#[tokio::test(start_paused = true)]
+stores!(no_handler_starts_without_a_valid_lease: memory, file, redis);
 async fn no_handler_starts_without_a_valid_lease() {
     let script = Script::new(|job, channel| async move {
         if job.id().as_str() >= "50" {
@@ -209,7 +209,7 @@ async fn no_handler_starts_without_a_valid_lease() {
     assert_eq!(script.log.take().len(), 4);
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_handler_is_cancelled_when_its_row_is_gone: memory, file, redis);
 async fn a_handler_is_cancelled_when_its_row_is_gone() {
     let script = Script::new(|job, _| async move {
         job.cancelled().await;
@@ -233,7 +233,7 @@ async fn a_handler_is_cancelled_when_its_row_is_gone() {
     assert!(dq.job::<TestJob>("a").await.is_none());
 }
 
-#[tokio::test(start_paused = true)]
+stores!(unanswered_adds_are_unknown_and_safe_to_repeat: memory, file, redis);
 async fn unanswered_adds_are_unknown_and_safe_to_repeat() {
     let script = Script::acks();
     let (dq, faults) = script.on_faulty(default_settings).await;
@@ -247,7 +247,7 @@ async fn unanswered_adds_are_unknown_and_safe_to_repeat() {
     assert_eq!(script.log.take().len(), 1);
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_shutdown_during_an_outage_ends_and_another_node_reclaims_the_jobs: memory, file, redis);
 async fn a_shutdown_during_an_outage_ends_and_another_node_reclaims_the_jobs() {
     let script = Script::hangs();
     let (dq, faults) = script.on_faulty(|topic| topic.timeout("0s")).await;
@@ -265,7 +265,7 @@ async fn a_shutdown_during_an_outage_ends_and_another_node_reclaims_the_jobs() {
     assert_eq!(successor_script.log.take_without_times(), ["due a 0"]);
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_release_that_is_refused_is_sent_again: memory, file, redis);
 async fn a_release_that_is_refused_is_sent_again() {
     let script = Script::acks();
     let (dq, faults) = script.on_faulty(default_settings).await;
@@ -274,7 +274,7 @@ async fn a_release_that_is_refused_is_sent_again() {
     assert_eq!(faults.requests_for("release"), 2);
 }
 
-#[tokio::test(start_paused = true)]
+stores!(an_unanswered_subscription_is_requested_again: memory, file, redis);
 async fn an_unanswered_subscription_is_requested_again() {
     let (store, faults) = faulty_store();
     faults.fail_only("signals", Fault::Lost);
@@ -290,7 +290,7 @@ async fn an_unanswered_subscription_is_requested_again() {
     assert_eq!(script.log.take_without_times(), ["due a 0"], "the node receives signals again");
 }
 
-#[tokio::test(start_paused = true)]
+stores!(jobs_that_fail_together_are_exhausted_without_a_round_trip_each: memory, file, redis);
 async fn jobs_that_fail_together_are_exhausted_without_a_round_trip_each() {
     let script = Script::new(|_, _| async { Err("no".into()) });
     let (dq, faults) = script.on_faulty(|topic| topic.retry("none").concurrency(64)).await;
@@ -306,7 +306,7 @@ async fn jobs_that_fail_together_are_exhausted_without_a_round_trip_each() {
     assert_eq!((counts.dead, counts.running), (40, 0));
 }
 
-#[tokio::test(start_paused = true)]
+stores!(refused_exhaust_requests_are_not_retried_in_a_tight_loop: memory, file, redis);
 async fn refused_exhaust_requests_are_not_retried_in_a_tight_loop() {
     let script = Script::new(|_, _| async { Err("no".into()) });
     let (dq, faults) = script.on_faulty(|topic| topic.retry("none").concurrency(64)).await;
@@ -321,7 +321,7 @@ async fn refused_exhaust_requests_are_not_retried_in_a_tight_loop() {
     assert_eq!(dq.counts::<TestJob>().await.dead, 40);
 }
 
-#[tokio::test(start_paused = true)]
+stores!(jobs_pass_a_link_that_carries_only_one_of_them_in_time: memory, file, redis);
 async fn jobs_pass_a_link_that_carries_only_one_of_them_in_time() {
     let script = Script::acks();
     let (dq, faults) = script.on_faulty(default_settings).await;

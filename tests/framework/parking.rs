@@ -50,7 +50,7 @@ async fn a_parked_job_is_listed_and_ends_with_an_ack_from_outside() {
     assert!(dq.job::<TestJob>("a").await.is_none());
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_requeued_parked_job_runs_again_and_its_old_fence_is_rejected: memory, file, redis);
 async fn a_requeued_parked_job_runs_again_and_its_old_fence_is_rejected() {
     let (script, fences) = parks();
     let dq = script.runs(default_settings).await;
@@ -81,7 +81,7 @@ async fn process_unacked_runs_once_after_seven_days_and_drops_the_job() {
     assert_eq!(dropped.iter().sum::<u64>(), 1);
 }
 
-#[tokio::test(start_paused = true)]
+stores!(process_unacked_runs_again_a_period_after_it_keeps_a_job: memory, file, redis);
 async fn process_unacked_runs_again_a_period_after_it_keeps_a_job() {
     let (script, fences) = parks();
     let script = script.process_unacked(|_| async { Ok(UnackedDecision::Keep) });

@@ -19,7 +19,7 @@ async fn resume(dq: &Harness) {
     dq.provider().resume::<TestJob>().await.unwrap();
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_paused_topic_starts_no_job_and_goes_on_after_a_resume: memory, file, redis);
 async fn a_paused_topic_starts_no_job_and_goes_on_after_a_resume() {
     let script = Script::acks();
     let dq = script.start(default_settings).await;
@@ -54,7 +54,7 @@ async fn an_idle_node_of_a_paused_topic_asks_no_more_than_any_idle_node() {
     assert!((40..=50).contains(&transfers), "{transfers} in ten minutes: one a fallback scan of 15 s");
 }
 
-#[tokio::test(start_paused = true)]
+stores!(what_was_claimed_and_did_not_begin_goes_back_without_an_attempt: memory, file, redis);
 async fn what_was_claimed_and_did_not_begin_goes_back_without_an_attempt() {
     let script = Script::takes(10 * MS);
     let dq = script.start(|topic| topic.concurrency(1)).await;
@@ -82,8 +82,8 @@ async fn what_was_claimed_and_did_not_begin_goes_back_without_an_attempt() {
     );
 }
 
+stores!(an_old_answer_does_not_end_a_pause: memory, file, redis);
 /// The answer to a transfer that left before the pause comes behind its signal, and says nothing of it.
-#[tokio::test(start_paused = true)]
 async fn an_old_answer_does_not_end_a_pause() {
     let script = Script::acks();
     let (dq, faults) = script.on_faulty(default_settings).await;
@@ -123,7 +123,7 @@ async fn a_running_handler_ends_as_usual_and_its_retry_waits() {
     assert_eq!(script.log.take_without_times(), ["due fails 1"]);
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_final_retry_stays_owed_over_a_pause: memory, file, redis);
 async fn a_final_retry_stays_owed_over_a_pause() {
     let script = Script::new(|_, _| async {
         handler_takes(10 * SECOND).await;
@@ -170,7 +170,7 @@ async fn a_job_that_was_acked_on_claim_runs_in_spite_of_a_pause() {
     }
 }
 
-#[tokio::test(start_paused = true)]
+stores!(ticks_that_a_pause_or_a_drain_held_up_follow_the_policy_of_their_schedule: memory, file, redis);
 async fn ticks_that_a_pause_or_a_drain_held_up_follow_the_policy_of_their_schedule() {
     for (on_missed, expected) in [(OnMissed::Skip, 0), (OnMissed::Once, 1), (OnMissed::All, 5)] {
         for drains in [false, true] {
@@ -199,7 +199,7 @@ async fn ticks_that_a_pause_or_a_drain_held_up_follow_the_policy_of_their_schedu
     }
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_pause_ends_by_itself_at_its_time_on_every_node: memory, file, redis);
 async fn a_pause_ends_by_itself_at_its_time_on_every_node() {
     let script = Script::acks();
     let dq = script.start(default_settings).await;
@@ -218,7 +218,7 @@ async fn a_pause_ends_by_itself_at_its_time_on_every_node() {
     assert_eq!((&dq.health().topics[0].pause, &other.health().topics[0].pause), (&None, &None));
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_lost_signal_is_repaired_within_the_fallback: memory, file, redis);
 async fn a_lost_signal_is_repaired_within_the_fallback() {
     let script = Script::takes(HOUR);
     let (dq, faults) = script.on_faulty(|topic| topic.concurrency(1).timeout("0s")).await;
@@ -235,7 +235,7 @@ async fn a_lost_signal_is_repaired_within_the_fallback() {
     assert_eq!(script.log.take_without_times(), ["due b 0"]);
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_full_node_that_missed_the_signal_gives_back_what_waits_within_the_fallback: memory, file, redis);
 async fn a_full_node_that_missed_the_signal_gives_back_what_waits_within_the_fallback() {
     let script = Script::new(|job, channel| async move {
         handler_takes(if job.id().as_str() < "20" { 10 * MS } else { HOUR }).await;
@@ -254,7 +254,7 @@ async fn a_full_node_that_missed_the_signal_gives_back_what_waits_within_the_fal
     assert_eq!(script.log.take(), [""; 0], "nothing began when the long one had ended");
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_paused_topic_stops_cleanly_and_stays_paused: memory, file, redis);
 async fn a_paused_topic_stops_cleanly_and_stays_paused() {
     let script = Script::acks();
     let dq = script.start(default_settings).await;
@@ -290,7 +290,7 @@ async fn a_pause_needs_a_reason_and_texts_within_their_limits() {
     assert_eq!(jobs.topic_state::<TestJob>().await.unwrap(), dq::provider::TopicState::default());
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_pause_without_an_answer_is_repeated_and_then_unknown: memory, file, redis);
 async fn a_pause_without_an_answer_is_repeated_and_then_unknown() {
     let script = Script::acks();
     let (dq, faults) = script.on_faulty(default_settings).await;
@@ -305,7 +305,7 @@ async fn a_pause_without_an_answer_is_repeated_and_then_unknown() {
     assert!(matches!(error, CallError::NotDone { .. }), "{error}");
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_draining_topic_refuses_adds_and_ends_what_was_due: memory, file, redis);
 async fn a_draining_topic_refuses_adds_and_ends_what_was_due() {
     let script = Script::takes(10 * SECOND);
     let dq = script.start(|topic| topic.concurrency(1)).await;

@@ -25,7 +25,7 @@ fn then(decide: impl Fn(&Job<TestJob>, Channel) -> Result<Decided, JobError> + S
     })
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_delete_overrides_a_retry_a_rejoin_a_park_and_the_last_failure: memory, file, redis);
 async fn a_delete_overrides_a_retry_a_rejoin_a_park_and_the_last_failure() {
     type Decide = fn(&Job<TestJob>, Channel) -> Result<Decided, JobError>;
     let decides: [(&str, Decide); 5] = [
@@ -64,7 +64,7 @@ async fn a_cancel_fires_the_token_and_leaves_the_rest_to_the_handler() {
     assert_eq!(dq.health().topics[0].counters.timed_out, 0);
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_cancel_reaches_the_node_that_runs_the_job: memory, file, redis);
 async fn a_cancel_reaches_the_node_that_runs_the_job() {
     let script = Script::new(|job, channel| async move {
         job.cancelled().await;
@@ -107,8 +107,8 @@ async fn a_cancelled_job_that_has_not_started_never_starts() {
     assert!(script.log.take().is_empty());
 }
 
+stores!(a_deleted_quarantined_job_that_has_not_started_never_starts: memory, file, redis);
 /// A quarantined job starts only after an `isolate`, whose answer reports the pending command although its signal was lost.
-#[tokio::test(start_paused = true)]
 async fn a_deleted_quarantined_job_that_has_not_started_never_starts() {
     let (dq, script, faults) = node_with_a_waiting_job().await;
     faults.lose_signals();

@@ -186,7 +186,7 @@ async fn a_function_that_hangs_is_given_up_and_called_again_for_its_tick() {
     assert_eq!(seen.0.lock().unwrap()[0], (format!("dq:tick:hangs_once@{tick}"), 1));
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_newer_definition_holds_and_older_nodes_do_not_fight_it: memory, file, redis);
 async fn a_newer_definition_holds_and_older_nodes_do_not_fight_it() {
     let seen = Seen::default();
     let old = start_node(|factory| listens(&seen)(factory).periodic::<first::report>()).await;
@@ -203,7 +203,7 @@ async fn a_newer_definition_holds_and_older_nodes_do_not_fight_it() {
     drop(new);
 }
 
-#[tokio::test(start_paused = true)]
+stores!(of_many_nodes_of_two_versions_that_start_together_each_tick_is_added_once: memory, file, redis);
 async fn of_many_nodes_of_two_versions_that_start_together_each_tick_is_added_once() {
     let seen = Seen::default();
     let mut nodes = vec![start_node(|factory| listens(&seen)(factory).periodic::<first::report>()).await];
@@ -229,7 +229,7 @@ async fn of_many_nodes_of_two_versions_that_start_together_each_tick_is_added_on
     assert_eq!(details.times, Times::Every(20 * SECOND));
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_newer_definition_that_ticks_sooner_does_so_at_once: memory, file, redis);
 async fn a_newer_definition_that_ticks_sooner_does_so_at_once() {
     mod rare {
         use super::*;
@@ -247,7 +247,7 @@ async fn a_newer_definition_that_ticks_sooner_does_so_at_once() {
     assert!(numbers.len() >= 4 && numbers.iter().all(|number| *number == 1), "{numbers:?}");
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_paused_schedule_adds_nothing_and_its_missed_ticks_follow_its_policy: memory, file, redis);
 async fn a_paused_schedule_adds_nothing_and_its_missed_ticks_follow_its_policy() {
     for (on_missed, expected) in [(OnMissed::Skip, 0), (OnMissed::Once, 1), (OnMissed::All, 18)] {
         let seen = Seen::default();
@@ -323,7 +323,7 @@ async fn a_definition_that_fails_keeps_no_other_from_its_schedule() {
     assert!(format!("{:?}", times[2]).contains("0 8"), "{:?}", times[2]);
 }
 
-#[tokio::test(start_paused = true)]
+stores!(schedules_of_the_code_wait_for_an_outage_together: memory, file, redis);
 async fn schedules_of_the_code_wait_for_an_outage_together() {
     mod newer {
         use super::*;
@@ -350,7 +350,7 @@ async fn schedules_of_the_code_wait_for_an_outage_together() {
     assert_eq!(times[..2], [Times::Every(31 * SECOND), Times::Every(3 * HOUR)]);
 }
 
-#[tokio::test(start_paused = true)]
+stores!(an_error_after_the_end_of_a_pause_does_not_say_that_nothing_was_done: memory, file, redis);
 async fn an_error_after_the_end_of_a_pause_does_not_say_that_nothing_was_done() {
     let (store, faults) = FaultyStore::over(store_under(Arc::new(TokioClock::new())));
     let dq = Harness::start_on(store, 1, listens(&Seen::default())).await;
@@ -366,7 +366,7 @@ async fn an_error_after_the_end_of_a_pause_does_not_say_that_nothing_was_done() 
     assert!(details.pause.is_none(), "the pause has ended");
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_schedule_that_left_the_code_goes_on_until_it_is_removed: memory, file, redis);
 async fn a_schedule_that_left_the_code_goes_on_until_it_is_removed() {
     let seen = Seen::default();
     let old = start_node(|factory| {
@@ -388,7 +388,7 @@ async fn a_schedule_that_left_the_code_goes_on_until_it_is_removed() {
     assert_eq!(seen.len_of("clean"), 0);
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_program_without_the_function_leaves_the_tick_to_one_that_has_it: memory, file, redis);
 async fn a_program_without_the_function_leaves_the_tick_to_one_that_has_it() {
     let seen = Seen::default();
     let old = start_node(|factory| listens(&seen)(factory).periodic::<first::report>()).await;

@@ -24,7 +24,7 @@ async fn due_jobs_run_by_their_priorities_and_the_delay_of_none_is_longer() {
     assert_eq!(script.log.take(), wanted, "no job waits for one that is not due");
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_low_job_starts_under_a_flood_of_high_ones_once_it_has_been_due_for_twice_the_ageing: memory, file, redis);
 async fn a_low_job_starts_under_a_flood_of_high_ones_once_it_has_been_due_for_twice_the_ageing() {
     let script = Script::takes(SECOND);
     let dq = script.start(|topic| topic.concurrency(1).ageing("10s")).await;

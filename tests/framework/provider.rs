@@ -337,7 +337,7 @@ async fn a_closed_provider_refuses_adds_and_still_answers_queries() {
     assert!(clone.get::<Remind>(1).await.unwrap().is_some());
 }
 
-#[test]
+stores!(an_add_works_on_any_executor without a runtime: memory, file, redis);
 fn an_add_works_on_any_executor() {
     let shared = Shared::named("any-executor");
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();

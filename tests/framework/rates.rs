@@ -42,7 +42,7 @@ fn timed() -> (Script, Starts) {
     (script, starts)
 }
 
-#[tokio::test(start_paused = true)]
+stores!(all_nodes_together_start_no_more_than_the_rate_and_all_but_half_a_percent_of_it: memory, redis);
 async fn all_nodes_together_start_no_more_than_the_rate_and_all_but_half_a_percent_of_it() {
     let (script, starts) = timed();
     let settings = |topic: TopicOverrides| topic.rate("100/s").retry("1s");
@@ -73,7 +73,7 @@ async fn a_rate_that_is_spent_is_a_reason_to_wait() {
     assert!(text.contains("37 other jobs"), "{text}");
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_rate_spends_a_burst_after_a_quiet_time: memory, file, redis);
 async fn a_rate_spends_a_burst_after_a_quiet_time() {
     let (script, starts) = timed();
     let dq = script.start(|topic| topic.rate("1/s, burst 9")).await;
@@ -86,7 +86,7 @@ async fn a_rate_spends_a_burst_after_a_quiet_time() {
     }
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_handler_that_backs_off_stops_its_topic_on_all_nodes: memory, file, redis);
 async fn a_handler_that_backs_off_stops_its_topic_on_all_nodes() {
     let runs = Arc::new(AtomicUsize::new(0));
     let script = {
@@ -112,7 +112,7 @@ async fn a_handler_that_backs_off_stops_its_topic_on_all_nodes() {
     assert_eq!(dq.health().topics[0].counters.failed, 0, "no attempt is spent");
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_resume_ends_a_back_off_and_a_bad_delay_is_a_failure: memory, file, redis);
 async fn a_resume_ends_a_back_off_and_a_bad_delay_is_a_failure() {
     for (delay, failed) in [("5m", 0), ("25h", 1), ("soon", 1)] {
         let runs = Arc::new(AtomicUsize::new(0));

@@ -62,7 +62,7 @@ async fn a_rejoined_job_keeps_payload_headers_and_attempts_whatever_its_handler_
     assert_eq!(dq.health().topics[0].counters.failed, 0);
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_rejoin_of_a_job_without_a_delay_waits_for_a_second: memory, file, redis);
 async fn a_rejoin_of_a_job_without_a_delay_waits_for_a_second() {
     let rejoins: [fn(Channel) -> Decided; 3] =
         [Channel::rejoin, |channel| channel.rejoin_after("0s"), |channel| channel.rejoin_at(SystemTime::UNIX_EPOCH)];
@@ -75,7 +75,7 @@ async fn a_rejoin_of_a_job_without_a_delay_waits_for_a_second() {
     }
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_rejoin_wakes_a_node_that_sleeps_until_later: memory, file, redis);
 async fn a_rejoin_wakes_a_node_that_sleeps_until_later() {
     let script = Script::new(|job, channel| async move {
         if job.id().as_str() == "late" {

@@ -25,7 +25,7 @@ impl BroadcastListener for Reader {
     }
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_channel_that_panicked_starts_again_and_delivers: memory, file, redis);
 async fn a_channel_that_panicked_starts_again_and_delivers() {
     let log = Log::new();
     let (store, faults) = faulty_store();
@@ -40,7 +40,7 @@ async fn a_channel_that_panicked_starts_again_and_delivers() {
     assert!(dq.health().ready);
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_topic_that_panicked_starts_again_and_loses_no_job: memory, file, redis);
 async fn a_topic_that_panicked_starts_again_and_loses_no_job() {
     for step in ["transfer", "settle"] {
         let script = Script::acks();
@@ -56,7 +56,7 @@ async fn a_topic_that_panicked_starts_again_and_loses_no_job() {
     }
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_provider_that_panicked_serves_the_next_caller_and_health_counts_it: memory, file, redis);
 async fn a_provider_that_panicked_serves_the_next_caller_and_health_counts_it() {
     let (store, faults) = faulty_store();
     let dq = Harness::start_on(store, 1, |factory| factory.without_listeners()).await;

@@ -42,7 +42,7 @@ fn ends_by_id() -> Script {
     })
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_caller_gets_the_result_or_learns_why_there_is_none_before_and_after_the_end: memory, file, redis);
 async fn a_caller_gets_the_result_or_learns_why_there_is_none_before_and_after_the_end() {
     let dq = ends_by_id().start(default_settings).await;
     let ids = ["acked", "dead", "parked", "deleted", "again", "result"];
@@ -82,7 +82,7 @@ async fn a_caller_gets_the_result_or_learns_why_there_is_none_before_and_after_t
     assert!(!other_type.may_be_repeated());
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_caller_in_another_process_gets_the_result_soon_although_every_event_is_lost: memory, file, redis);
 async fn a_caller_in_another_process_gets_the_result_soon_although_every_event_is_lost() {
     let (dq, faults) = ends_by_id().on_faulty(default_settings).await;
     let other = dq.another(2, |factory| ends_by_id().on(factory, |topic| topic.concurrency(1))).await;
@@ -118,7 +118,7 @@ async fn each_caller_waits_for_its_own_time_and_one_who_stops_takes_nothing_alon
     assert!(matches!(why(short.await.unwrap()), NoResult::TimeOver { .. }));
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_result_is_kept_for_the_retention_of_its_job_and_for_an_hour_without_one: memory, file, redis);
 async fn a_result_is_kept_for_the_retention_of_its_job_and_for_an_hour_without_one() {
     let dq = Script::new(|job, channel| async move { Ok(channel.ack_with(job.id())?) }).start(default_settings).await;
     dq.provider().add(test_job("plain")).await.unwrap();
@@ -137,7 +137,7 @@ async fn a_result_is_kept_for_the_retention_of_its_job_and_for_an_hour_without_o
     assert_eq!(kept().await, [false, false, false]);
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_topic_keeps_no_more_done_jobs_than_it_says: memory, file, redis);
 async fn a_topic_keeps_no_more_done_jobs_than_it_says() {
     let settings = |topic: TopicOverrides| topic.done_most(3);
     let dq = Script::new(|_, channel| async move { Ok(channel.ack_with(&1)?) }).start(settings).await;

@@ -9,7 +9,7 @@ use crate::scripted_listener::{
     HOUR, MINUTE, MS, SECOND, Script, TestJob, default_settings, handler_takes, start, test_job,
 };
 
-#[tokio::test(start_paused = true)]
+stores!(a_job_runs_once_in_the_millisecond_it_is_due_and_is_gone: memory, file, redis);
 async fn a_job_runs_once_in_the_millisecond_it_is_due_and_is_gone() {
     let script = Script::acks();
     let dq = script.start(default_settings).await;
@@ -36,7 +36,7 @@ async fn a_job_runs_at_the_time_it_was_added_for() {
     assert_eq!(script.log.take(), ["90s due meeting 0"]);
 }
 
-#[tokio::test(start_paused = true)]
+stores!(jobs_run_in_the_order_they_are_due_whatever_the_order_of_the_adds: memory, file, redis);
 async fn jobs_run_in_the_order_they_are_due_whatever_the_order_of_the_adds() {
     let script = Script::acks();
     let dq = script.start(default_settings).await;
@@ -110,7 +110,7 @@ async fn an_acked_job_is_kept_as_done_for_its_retention_and_its_id_is_free() {
     assert_eq!(dq.counts::<TestJob>().await.done, 0, "pruned soon after its retention");
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_run_longer_than_the_lease_keeps_its_lease: memory, file, redis);
 async fn a_run_longer_than_the_lease_keeps_its_lease() {
     let script = Script::takes(HOUR);
     let dq = script.start(|topic| topic.timeout("0s")).await;

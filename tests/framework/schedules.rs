@@ -11,7 +11,7 @@ use dq::schedule::{OnMissed, Overlap};
 use dq::testing::Harness;
 use dq::time::Timestamp;
 
-use crate::backend::SEEDS;
+use crate::backend::seeds;
 use crate::scripted_listener::{
     HOUR, MINUTE, SECOND, Script, TestJob, add_record, default_settings, handler_takes, test_job,
 };
@@ -47,7 +47,7 @@ fn tens(dq: &Harness) -> Call<AddSchedule> {
     dq.provider().add_schedule("tens", test_job("payload")).every("10s")
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_schedule_adds_one_job_at_each_tick: memory, file, redis);
 async fn a_schedule_adds_one_job_at_each_tick() {
     let runs = Runs::default();
     let dq = runs.script(Duration::ZERO).start(default_settings).await;
@@ -62,7 +62,7 @@ async fn a_schedule_adds_one_job_at_each_tick() {
 /// One of five nodes dies each second, while a schedule ticks each second. Returns how often each tick has added its job, up to the last
 /// one that did, and how many of these jobs ran.
 async fn while_nodes_die(on_missed: OnMissed) -> (Vec<usize>, usize) {
-    let seconds = if SEEDS > 100 { 600 } else { 60 };
+    let seconds = if seeds() > 100 { 600 } else { 60 };
     let runs = Runs::default();
     let (script, settings) =
         (runs.script(Duration::ZERO), |topic| default_settings(topic).history(20).history_after("1h"));
@@ -91,7 +91,7 @@ async fn while_nodes_die(on_missed: OnMissed) -> (Vec<usize>, usize) {
     (added, runs.take().into_iter().collect::<BTreeSet<_>>().len())
 }
 
-#[tokio::test(start_paused = true)]
+stores!(of_five_nodes_one_dies_each_second_and_each_tick_of_a_second_is_added_once: memory, file, redis);
 async fn of_five_nodes_one_dies_each_second_and_each_tick_of_a_second_is_added_once() {
     let (added, ran) = while_nodes_die(OnMissed::All).await;
     assert!(added.len() >= 60, "{} ticks", added.len());
@@ -123,14 +123,14 @@ async fn after_a_gap(on_missed: OnMissed) -> Vec<u64> {
     runs.take().into_iter().map(|due| due.since(start).as_secs() / 3600).collect()
 }
 
-#[tokio::test(start_paused = true)]
+stores!(missed_ticks_follow_the_policy_of_their_schedule: memory, file, redis);
 async fn missed_ticks_follow_the_policy_of_their_schedule() {
     assert_eq!(after_a_gap(OnMissed::All).await, [0, 1, 2, 3, 4]);
     assert_eq!(after_a_gap(OnMissed::Once).await, [3, 4]);
     assert_eq!(after_a_gap(OnMissed::Skip).await, [4]);
 }
 
-#[tokio::test(start_paused = true)]
+stores!(missed_ticks_that_must_not_overlap_run_one_after_the_other: memory, file, redis);
 async fn missed_ticks_that_must_not_overlap_run_one_after_the_other() {
     let most = Arc::new(Mutex::new((0_usize, 0_usize, Vec::new())));
     let runs = most.clone();
@@ -159,7 +159,7 @@ async fn missed_ticks_that_must_not_overlap_run_one_after_the_other() {
     assert!(ran.len() > 12, "the ticks after the gap follow: {ran:?}");
 }
 
-#[tokio::test(start_paused = true)]
+stores!(jobs_of_a_schedule_overlap_unless_it_skips_the_ticks_while_the_last_one_runs: memory, file, redis);
 async fn jobs_of_a_schedule_overlap_unless_it_skips_the_ticks_while_the_last_one_runs() {
     for (skips, interval, count) in [(true, 30, 3), (false, 10, 9)] {
         let runs = Runs::default();
@@ -235,7 +235,7 @@ async fn a_schedule_that_makes_no_sense_is_refused_with_a_reason() {
     assert_eq!(dq.counts::<TestJob>().await.delayed, 0);
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_schedule_that_this_version_cannot_read_is_given_back_and_goes_on_later: memory, file, redis);
 async fn a_schedule_that_this_version_cannot_read_is_given_back_and_goes_on_later() {
     let runs = Runs::default();
     let dq = runs.script(Duration::ZERO).start(default_settings).await;

@@ -32,7 +32,7 @@ async fn handlers_finish_within_the_grace() {
     assert!(observer.job::<TestJob>("a").await.is_none(), "its ack was sent");
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_handler_that_does_not_finish_is_cancelled_and_its_job_goes_back_as_it_was: memory, file, redis);
 async fn a_handler_that_does_not_finish_is_cancelled_and_its_job_goes_back_as_it_was() {
     let log = Log::new();
     let drops = log.clone();
@@ -65,7 +65,7 @@ async fn a_handler_that_does_not_finish_is_cancelled_and_its_job_goes_back_as_it
     assert_eq!(seen.details.unwrap().attempts, 0, "no attempt is spent");
 }
 
-#[tokio::test(start_paused = true)]
+stores!(jobs_that_have_not_started_go_back_at_once_and_run_on_another_node: memory, file, redis);
 async fn jobs_that_have_not_started_go_back_at_once_and_run_on_another_node() {
     let script = Script::takes(10 * MS);
     let dq = script.start(|topic| topic.concurrency(4)).await;
@@ -88,7 +88,7 @@ async fn jobs_that_have_not_started_go_back_at_once_and_run_on_another_node() {
     assert_eq!(script.log.take().len(), 200 - ran);
 }
 
-#[tokio::test(start_paused = true)]
+stores!(another_node_runs_at_once_what_a_stopping_node_gives_back: memory, file, redis);
 async fn another_node_runs_at_once_what_a_stopping_node_gives_back() {
     let (stuck, script) = (Script::hangs(), Script::acks());
     let dq = stuck.runs(|topic| topic.timeout("0s")).await;
@@ -115,7 +115,7 @@ async fn a_second_stop_request_ends_the_grace() {
     assert_eq!((stored_job(&observer, "a").await.state, start.elapsed()), (State::Delayed, SECOND));
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_dropped_node_gives_its_jobs_back: memory, file, redis);
 async fn a_dropped_node_gives_its_jobs_back() {
     let script = Script::hangs();
     let dq = script.start(default_settings).await;
@@ -127,7 +127,7 @@ async fn a_dropped_node_gives_its_jobs_back() {
     assert_eq!(stored_job(&observer, "a").await.state, State::Delayed);
 }
 
-#[tokio::test(start_paused = true)]
+stores!(without_crash_rollback_other_nodes_reclaim_the_jobs_and_count_no_crash: memory, file, redis);
 async fn without_crash_rollback_other_nodes_reclaim_the_jobs_and_count_no_crash() {
     let stuck = Script::hangs();
     let dq = start(|factory| stuck.on(factory, |topic| topic.timeout("0s")).crash_rollback(false)).await;
@@ -144,7 +144,7 @@ async fn without_crash_rollback_other_nodes_reclaim_the_jobs_and_count_no_crash(
     assert_eq!(successor.health().topics[0].counters.reclaimed, 1);
 }
 
-#[tokio::test(start_paused = true)]
+stores!(the_last_outcomes_are_sent_before_the_end: memory, file, redis);
 async fn the_last_outcomes_are_sent_before_the_end() {
     let script = Script::acks();
     let dq = script.start(default_settings).await;
@@ -158,7 +158,7 @@ async fn the_last_outcomes_are_sent_before_the_end() {
     assert_eq!((counts.running, counts.delayed + ran), (0, taken), "each ran and is gone, or waits");
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_final_retry_during_shutdown_finishes_or_runs_again_elsewhere: memory, file, redis);
 async fn a_final_retry_during_shutdown_finishes_or_runs_again_elsewhere() {
     for (grace, expected) in [(MINUTE, State::Dead), (SECOND, State::Delayed)] {
         let script = Script::fails("no").final_retry(|_, _| handler_takes(20 * SECOND));
@@ -185,7 +185,7 @@ async fn the_provider_of_a_stopped_node_rejects_adds_with_the_reason() {
     assert_eq!(refused, "job `a` of topic `work` was not added: the provider was stopped");
 }
 
-#[tokio::test(start_paused = true)]
+stores!(jobs_in_a_lost_transfer_answer_go_back_when_the_node_stops: memory, file, redis);
 async fn jobs_in_a_lost_transfer_answer_go_back_when_the_node_stops() {
     let observer = start(|factory| factory.without_listeners()).await;
     let (store, faults) = FaultyStore::over(observer.store());

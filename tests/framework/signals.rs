@@ -120,8 +120,7 @@ async fn a_program_without_a_node() {
     println!("stopped");
 }
 
-fn run(test: &str) -> (Child, Pid, Lines<BufReader<ChildStdout>>) {
-    let store = Shared::named(test);
+fn run(test: &str, store: &Shared) -> (Child, Pid, Lines<BufReader<ChildStdout>>) {
     let mut program = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", &format!("signals::{test}"), "--nocapture", "--test-threads=1"])
         .env("DQ_TEST_SIGNALS", store.address())
@@ -144,9 +143,10 @@ async fn said(lines: &mut Lines<BufReader<ChildStdout>>, words: &[&str]) -> Stri
     panic!("the program ended before it said one of {words:?}");
 }
 
-#[tokio::test]
+stores!(one_sigterm_lets_axum_finish_its_request_and_the_node_its_handler on the real clock: memory, file, redis);
 async fn one_sigterm_lets_axum_finish_its_request_and_the_node_its_handler() {
-    let (mut program, pid, mut lines) = run("a_program_with_axum");
+    let store = Shared::named("axum");
+    let (mut program, pid, mut lines) = run("a_program_with_axum", &store);
     let port = said(&mut lines, &["port "]).await;
     let mut request = TcpStream::connect(format!("127.0.0.1:{}", &port["port ".len()..])).await.unwrap();
     request.write_all(b"GET /slow HTTP/1.1\r\nHost: shop\r\nConnection: close\r\n\r\n").await.unwrap();
@@ -168,7 +168,8 @@ async fn one_sigterm_lets_axum_finish_its_request_and_the_node_its_handler() {
 
 /// The program ends well after one SIGTERM, and says these words meanwhile.
 async fn ends_at_sigterm(test: &str, words: &[&str]) {
-    let (mut program, pid, mut lines) = run(test);
+    let store = Shared::named(test);
+    let (mut program, pid, mut lines) = run(test, &store);
     said(&mut lines, &["handling"]).await;
     kill_process(pid, Signal::TERM).unwrap();
     for word in words {

@@ -213,7 +213,7 @@ fn blocks_and_works(factory: ContextFactory) -> ContextFactory {
     factory.listener::<blocks>().listener::<Works>()
 }
 
-#[test]
+stores!(jobs_whose_handlers_did_not_begin_go_back_without_an_attempt_and_run_once_later without a runtime: memory, file, redis);
 fn jobs_whose_handlers_did_not_begin_go_back_without_an_attempt_and_run_once_later() {
     let short = |topic: TopicOverrides| topic.timeout("1s");
     let listeners = |factory| blocks_and_works(factory).topic("work", short);
@@ -307,7 +307,7 @@ fn a_run_that_was_acked_on_claim_waits_until_it_begins() {
     assert_eq!(node.stop(), [""; 0]);
 }
 
-#[test]
+stores!(a_node_that_stops_gives_back_what_did_not_begin without a runtime: memory, file, redis);
 fn a_node_that_stops_gives_back_what_did_not_begin() {
     let node = Node::start("stops", 1, 1, blocks_and_works);
     node.block_threads(1);

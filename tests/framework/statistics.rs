@@ -49,7 +49,7 @@ async fn a_job_that_expired_is_dead_and_has_not_run() {
     assert!((10 * SECOND..11 * SECOND).contains(&late), "{late:?}");
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_node_goes_on_counting_after_an_outage: memory, file, redis);
 async fn a_node_goes_on_counting_after_an_outage() {
     let script = Script::acks();
     let (dq, faults) = script.on_faulty(counts).await;

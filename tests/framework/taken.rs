@@ -19,8 +19,8 @@ fn once(id: impl ToString) -> Once {
     Once { id: id.to_string() }
 }
 
+stores!(a_repeated_add_runs_once_within_its_time_and_again_after_it: memory, file, redis);
 /// The add of an id is repeated one second, one hour and 23 hours after its job has ended, and after a day.
-#[tokio::test(start_paused = true)]
 async fn a_repeated_add_runs_once_within_its_time_and_again_after_it() {
     let script = Script::acks();
     let dq = script.start(|topic| topic).await;

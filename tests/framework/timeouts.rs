@@ -93,7 +93,7 @@ async fn process_unacked_runs_under_the_timeout_too_and_then_the_job_is_kept() {
     assert_eq!(stored_job(&dq, "a").await.state, State::Unacked);
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_handler_that_returned_in_time_is_not_timed_out_by_a_slow_store: memory, file, redis);
 async fn a_handler_that_returned_in_time_is_not_timed_out_by_a_slow_store() {
     let script = Script::takes(4 * SECOND);
     let (dq, faults) = script.on_faulty(|topic| topic.timeout("5s")).await;

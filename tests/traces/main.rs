@@ -4,8 +4,6 @@
 //! This is a test program of its own in which every test has a subscriber. `tracing` caches for the whole process whether a
 //! call site has one, so beside tests without a subscriber these tests could miss events.
 
-#[allow(dead_code, reason = "the framework tests use the rest")]
-#[path = "../framework/backend/memory.rs"]
 mod backend;
 mod batches;
 mod broadcasts;

@@ -99,7 +99,7 @@ async fn a_payload_that_does_not_decode_fails_alone_and_the_batch_runs_without_i
     assert_eq!(dq.counts::<TestJob>().await.dead, 2);
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_shutdown_in_the_middle_keeps_what_was_decided_and_gives_the_rest_back: memory, file, redis);
 async fn a_shutdown_in_the_middle_keeps_what_was_decided_and_gives_the_rest_back() {
     let script = decides_two(|| Box::pin(pending()));
     let dq = script.start(|topic| topic.retry("1h").timeout("0s")).await;
@@ -112,7 +112,7 @@ async fn a_shutdown_in_the_middle_keeps_what_was_decided_and_gives_the_rest_back
     assert_eq!(found(&observer).await, [(State::Delayed, 1, Some(Cause::Error)), back, back]);
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_node_that_loses_its_lease_cancels_the_batch_and_no_outcome_of_it_counts_twice: memory, file, redis);
 async fn a_node_that_loses_its_lease_cancels_the_batch_and_no_outcome_of_it_counts_twice() {
     let calls = Arc::<AtomicUsize>::default();
     let counted = calls.clone();

@@ -13,7 +13,7 @@ fn hangs() -> BatchScript {
     BatchScript::new(|_| pending())
 }
 
-#[tokio::test(start_paused = true)]
+stores!(the_jobs_of_a_batch_whose_process_died_run_as_batches_of_one_and_the_outcomes_before_stay: memory, file, redis);
 async fn the_jobs_of_a_batch_whose_process_died_run_as_batches_of_one_and_the_outcomes_before_stay() {
     let stuck = BatchScript::new(|batch| async move {
         batch.ack(&batch[0]);
@@ -37,7 +37,7 @@ async fn the_jobs_of_a_batch_whose_process_died_run_as_batches_of_one_and_the_ou
     assert_eq!(script.batches().len(), 1, "others run in a batch");
 }
 
-#[tokio::test(start_paused = true)]
+stores!(a_job_that_kills_each_process_is_dead_and_no_job_of_its_batch: memory, file, redis);
 async fn a_job_that_kills_each_process_is_dead_and_no_job_of_its_batch() {
     let script = || {
         BatchScript::new(|batch| async move {
