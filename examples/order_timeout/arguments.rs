@@ -10,7 +10,8 @@ use dq::time::Delay;
 ///
 /// The variable DQ_STORE names the store of the jobs. Without it, the jobs are in the directory `./dq-data/order_timeout`.
 ///
-/// Exits with 0 if every unpaid order was closed exactly once, none early, and no paid order was closed; otherwise with 1.
+/// Exits with 0 if every unpaid order was closed exactly once, none early, and no paid order was closed; with 3 if the ledger left nothing to
+/// do; otherwise with 1.
 #[derive(Debug, Parser)]
 #[command(name = "order_timeout")]
 pub(crate) struct Arguments {

@@ -23,6 +23,9 @@ use orders::Event;
 use report::Report;
 use shop::{Failed, Shop};
 
+/// The exit code of a run that found nothing to do.
+const NOTHING_TO_DO: u8 = 3;
+
 /// How long the last jobs may take after they are due.
 const TIME_TO_FINISH: Duration = Duration::from_secs(30);
 
@@ -34,8 +37,7 @@ async fn main() -> ExitCode {
         None => run(&arguments).await,
     };
     match done {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("order_timeout: {error}");
             ExitCode::FAILURE
@@ -43,19 +45,20 @@ async fn main() -> ExitCode {
     }
 }
 
-fn generate(orders: u64) -> Result<bool, Failed> {
+fn generate(orders: u64) -> Result<ExitCode, Failed> {
     let mut out = io::BufWriter::new(io::stdout().lock());
     for event in generate::day(orders) {
         writeln!(out, "{}", serde_json::to_string(&event)?)?;
     }
     out.flush()?;
-    Ok(true)
+    Ok(ExitCode::SUCCESS)
 }
 
-/// Runs the shop. Returns whether every rule was kept.
-async fn run(arguments: &Arguments) -> Result<bool, Failed> {
+/// Runs the shop. Returns the exit code, which says whether every rule was kept, and whether this run did anything.
+async fn run(arguments: &Arguments) -> Result<ExitCode, Failed> {
     let (events, malformed) = read_events(arguments)?;
     let ledger = Arc::new(Ledger::open(&arguments.ledger, arguments.fresh)?);
+    let before = *ledger.counts().borrow();
     let dq = ContextFactory::new("shop")
         .store("file:./dq-data/order_timeout") // `DQ_STORE` overrides this
         .provide(ledger.clone())
@@ -78,22 +81,32 @@ async fn run(arguments: &Arguments) -> Result<bool, Failed> {
     progress::end_line();
     let stopped = done.flatten().transpose()?.is_none();
 
-    let report = Report::new(ledger::audit(&arguments.ledger)?, malformed);
+    let report = Report::new(ledger::audit(&arguments.ledger)?, before, malformed);
     print!("{report}");
     eprintln!("{}", report.lateness());
     let problems = report.problems(stopped);
     problems.iter().for_each(|problem| println!("WRONG: {problem}"));
-    match (problems.is_empty(), stopped) {
-        (true, true) => eprintln!("stopped before the end: run the same command again, without --fresh, to resume"),
-        (true, false) => {
-            println!("OK: every unpaid order was closed exactly once, none early, and no paid order was closed")
+    let code = match (problems.is_empty(), stopped, report.did_nothing()) {
+        (true, true, _) => {
+            eprintln!("stopped before the end: run the same command again, without --fresh, to resume");
+            ExitCode::SUCCESS
         }
-        (false, _) => {}
-    }
+        (true, false, true) => {
+            let path = arguments.ledger.display();
+            println!("NOTHING DONE: the ledger {path} has every event already, and no order is open. The figures are");
+            println!("those of earlier runs; --fresh empties the ledger and starts over");
+            ExitCode::from(NOTHING_TO_DO)
+        }
+        (true, false, false) => {
+            println!("OK: every unpaid order was closed exactly once, none early, and no paid order was closed");
+            ExitCode::SUCCESS
+        }
+        (false, ..) => ExitCode::FAILURE,
+    };
     if arguments.json {
         println!("{}", serde_json::to_string(&report.summary())?);
     }
-    Ok(problems.is_empty())
+    Ok(code)
 }
 
 fn read_events(arguments: &Arguments) -> io::Result<(Vec<Event>, usize)> {

@@ -9,14 +9,29 @@ use crate::books::{Books, Counts};
 /// The summary of a ledger.
 pub(crate) struct Report {
     counts: Counts,
+    /// What this run added to the ledger.
+    this_run: ThisRun,
     malformed: usize,
     lateness_us: Vec<u64>,
 }
 
 impl Report {
-    pub(crate) fn new(mut books: Books, malformed: usize) -> Self {
+    /// Reports what the ledger has. It had `before` when this run began.
+    pub(crate) fn new(mut books: Books, before: Counts, malformed: usize) -> Self {
         books.lateness_us.sort_unstable();
-        Self { counts: books.counts, malformed, lateness_us: books.lateness_us }
+        let Counts { placed, closed, deleted, too_late, .. } = books.counts;
+        let this_run = ThisRun {
+            placed: placed - before.placed,
+            closed: closed - before.closed,
+            deleted: deleted - before.deleted,
+            too_late: too_late - before.too_late,
+        };
+        Self { counts: books.counts, this_run, malformed, lateness_us: books.lateness_us }
+    }
+
+    /// Whether all that the ledger has is from earlier runs.
+    pub(crate) fn did_nothing(&self) -> bool {
+        self.this_run == ThisRun::default()
     }
 
     /// Returns the broken rules, without open orders if those are allowed. Empty if every rule was kept.
@@ -49,7 +64,8 @@ impl Report {
     pub(crate) fn summary(&self) -> Summary {
         let Counts { placed, closed, deleted, early, twice, .. } = self.counts;
         let [p50, p99, max] = [0.5, 0.99, 1.0].map(|part| self.lateness_ms(part));
-        Summary { placed, closed, deleted, early, twice, lateness_ms: Lateness { p50, p99, max } }
+        let this_run = self.this_run;
+        Summary { placed, closed, deleted, early, twice, this_run, lateness_ms: Lateness { p50, p99, max } }
     }
 }
 
@@ -61,7 +77,17 @@ pub(crate) struct Summary {
     deleted: u64,
     early: u64,
     twice: u64,
+    this_run: ThisRun,
     lateness_ms: Lateness,
+}
+
+/// What one run added to the ledger: all of it, unless the run resumed a ledger of earlier ones.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+struct ThisRun {
+    placed: u64,
+    closed: u64,
+    deleted: u64,
+    too_late: u64,
 }
 
 /// `null` where nothing was closed.

@@ -30,12 +30,21 @@ fn event(at_ms: u64, order: u64, event: &str) -> String {
     json!({ "at_ms": at_ms, "order": order, "event": event }).to_string() + "\n"
 }
 
-/// Returns the JSON in the last line of stdout without the lateness, which differs from run to run.
-fn summary(ended: &Ended) -> Value {
+/// Returns the JSON in the last line of stdout without the lateness, which differs from run to run. There is one exactly where orders were
+/// closed.
+fn whole_summary(ended: &Ended) -> Value {
     let mut summary: Value = serde_json::from_str(ended.stdout.lines().last().expect("it printed something")).unwrap();
     let lateness = summary.as_object_mut().unwrap().remove("lateness_ms").unwrap();
     let of = |part: &str| lateness[part].as_f64();
+    assert_eq!(of("max").is_some(), summary["closed"] != 0, "{lateness}");
     assert!(of("p50") <= of("p99") && of("p99") <= of("max"), "{lateness}");
+    summary
+}
+
+/// The same without what this run alone did.
+fn summary(ended: &Ended) -> Value {
+    let mut summary = whole_summary(ended);
+    assert!(summary.as_object_mut().unwrap().remove("this_run").is_some(), "{ended:?}");
     summary
 }
 
@@ -58,11 +67,26 @@ async fn the_shipped_orders_on(store: &str, name: &str) {
     let arguments = ["--speed", "5", "--json", "--ledger", &ledger];
     let ended = Program::start_on(store, "order_timeout", &arguments).end().await;
     assert!(ended.status.success(), "{ended:?}");
-    let counts = json!({ "placed": 2000, "closed": 682, "deleted": 1318, "early": 0, "twice": 0 });
-    assert_eq!(summary(&ended), counts, "{ended:?}");
+    let this_run = json!({ "placed": 2000, "closed": 682, "deleted": 1318, "too_late": 54 });
+    let counts =
+        json!({ "placed": 2000, "closed": 682, "deleted": 1318, "early": 0, "twice": 0, "this_run": this_run });
+    assert_eq!(whole_summary(&ended), counts, "{ended:?}");
+    assert!(!ended.stderr.contains("max 0.0 ms"), "some closing of hundreds is late: {ended:?}");
     let text = ended.stdout.trim_end().rsplit_once('\n').unwrap().0;
     assert_eq!(text, shipped("order_timeout/expected.txt").trim_end());
-    assert!(entries(&ledger, "closed").values().all(|times| *times == 1));
+    let closed = entries(&ledger, "closed");
+    assert!(closed.len() == 682 && closed.values().all(|times| *times == 1), "{closed:?}");
+    nothing_is_left_of(store, &arguments, &counts).await;
+}
+
+/// The same command again finds the ledger of the first run, does nothing, and says that its figures are not its own.
+async fn nothing_is_left_of(store: &str, arguments: &[&str], counts: &Value) {
+    let ended = Program::start_on(store, "order_timeout", arguments).end().await;
+    assert_eq!(ended.status.code(), Some(3), "{ended:?}");
+    assert!(ended.stdout.contains("\nNOTHING DONE: ") && !ended.stdout.contains("OK: "), "{ended:?}");
+    let mut again = counts.clone();
+    again["this_run"] = json!({ "placed": 0, "closed": 0, "deleted": 0, "too_late": 0 });
+    assert_eq!(whole_summary(&ended), again, "{ended:?}");
 }
 
 #[tokio::test]
@@ -136,11 +160,15 @@ async fn resumes_after(signal: Signal, store: &str, name: &str) {
     let kept = ended.stderr.split("resuming: the store still has ").nth(1).expect("it says what the store has");
     let kept: usize = kept.split(' ').next().unwrap().parse().unwrap();
     assert_eq!(kept > 0, store != "memory:", "{ended:?}");
-    let summary = summary(&ended);
+    let summary = whole_summary(&ended);
+    let this_run = &summary["this_run"];
     assert_eq!((&summary["placed"], &summary["early"], &summary["twice"]), (&json!(2000), &json!(0), &json!(0)));
-    assert_eq!(summary["closed"].as_u64().unwrap() + summary["deleted"].as_u64().unwrap(), 2000);
-    for entry in ["placed", "closed"] {
-        assert!(entries(&ledger, entry).values().all(|times| *times == 1), "{entry} twice");
+    let closed = summary["closed"].as_u64().unwrap();
+    assert_eq!(closed + summary["deleted"].as_u64().unwrap(), 2000);
+    assert_eq!(this_run["closed"], closed - before as u64, "{ended:?}");
+    for (entry, orders) in [("placed", 2000), ("closed", closed)] {
+        let times = entries(&ledger, entry);
+        assert!(times.len() as u64 == orders && times.values().all(|times| *times == 1), "{entry}: {times:?}");
     }
 }
 
@@ -197,7 +225,8 @@ async fn orders_whose_jobs_are_due_when_the_program_resumes_are_closed_once() {
     let ended = Program::start_on(&server.url(), "order_timeout", &arguments).end().await;
     assert!(ended.status.success(), "{ended:?}");
     assert_eq!(summary(&ended), json!({ "placed": 4000, "closed": 3990, "deleted": 10, "early": 0, "twice": 0 }));
-    assert!(entries(&ledger, "closed").values().all(|times| *times == 1));
+    let closed = entries(&ledger, "closed");
+    assert!(closed.len() == 3990 && closed.values().all(|times| *times == 1), "{closed:?}");
 }
 
 #[tokio::test]

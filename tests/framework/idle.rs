@@ -19,7 +19,11 @@ async fn an_idle_topic_sends_less_than_one_request_in_ten_seconds() {
     let before = faults.requests();
     dq.advance(10 * HOUR).await;
     let requests = faults.requests() - before;
-    assert!(requests < 3_600, "{requests} requests in ten hours: ten idle topics may ask once a second");
+    // It looks each 12 to 15 s.
+    assert!(
+        (2_400..3_600).contains(&requests),
+        "{requests} requests in ten hours: ten idle topics may ask once a second"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -30,7 +34,7 @@ async fn a_job_due_much_later_costs_an_idle_node_no_more_requests() {
     dq.advance(MINUTE).await;
     let before = faults.requests();
     dq.advance(59 * MINUTE).await;
-    assert!(faults.requests() - before < 59 * 6 + 10, "{faults:?}");
+    assert!((59 * 4..59 * 6 + 10).contains(&(faults.requests() - before)), "{faults:?}");
     assert_eq!(script.log.take(), ["3600s due far 0"]);
 }
 
@@ -133,7 +137,7 @@ async fn only_a_few_of_many_idle_nodes_wake_for_one_job() {
     let usual = 20 * 2_500 / 12_000 + 5; // the requests of the fallback scans in that time
     assert_eq!(script.log.take_without_times(), ["due a 0"]);
     let transfers = faults.requests_for("transfer") - before;
-    assert!(transfers <= usual + 10, "{transfers}");
+    assert!((1..=usual + 10).contains(&transfers), "{transfers}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -143,8 +147,8 @@ async fn outcomes_that_end_together_are_settled_together() {
     dq.provider().add_many((0..1_000).map(test_job)).await.unwrap().all().unwrap();
     dq.advance(10 * SECOND).await;
     assert_eq!(dq.health().topics[0].counters.acked, 1_000);
-    assert!(faults.requests_for("settle") <= 5, "{faults:?}");
+    assert!((1..=5).contains(&faults.requests_for("settle")), "{faults:?}");
     // A node asks for at most 300 jobs at once.
-    assert!(faults.requests_for("transfer") <= 6, "{faults:?}");
+    assert!((4..=6).contains(&faults.requests_for("transfer")), "{faults:?}");
     assert_eq!(faults.requests_for("add"), 1);
 }

@@ -23,7 +23,8 @@ async fn outage(fault: Fault, length: Duration) {
     let before = faults.requests();
     dq.advance(length).await;
     let asked = faults.requests() - before;
-    assert!(asked < 20 + 3 * length.as_secs() as usize, "{fault:?}: too many retries: {asked} requests");
+    let most = 20 + 3 * length.as_secs() as usize;
+    assert!((1..most).contains(&asked), "{fault:?}: too many retries, or none: {asked} requests");
     let health = dq.health();
     let Condition::Recovering(text) = &health.topics[0].condition else { panic!("{fault:?} {health:?}") };
     let told = !matches!(fault, Fault::Unavailable) || text.contains("a fault of the test");
@@ -260,7 +261,7 @@ async fn a_shutdown_during_an_outage_ends_and_another_node_reclaims_the_jobs() {
     let start = tokio::time::Instant::now();
     let stopped = dq.shutdown(SECOND).await;
     assert_eq!(stopped.left, 1);
-    assert!(start.elapsed() < 10 * SECOND, "{:?}", start.elapsed());
+    assert!((SECOND..10 * SECOND).contains(&start.elapsed()), "{:?}", start.elapsed());
     successor.advance(MINUTE).await;
     assert_eq!(successor_script.log.take_without_times(), ["due a 0"]);
 }
@@ -315,7 +316,8 @@ async fn refused_exhaust_requests_are_not_retried_in_a_tight_loop() {
         dq.provider().add(test_job(format!("job{n}"))).after(SECOND).await.unwrap();
     }
     dq.advance(MINUTE).await;
-    assert!(faults.requests_for("exhaust") < 32 * 150, "{}", faults.requests_for("exhaust"));
+    let asked = faults.requests_for("exhaust");
+    assert!((40..32 * 150).contains(&asked), "{asked}");
     faults.clear();
     dq.advance(MINUTE).await;
     assert_eq!(dq.counts::<TestJob>().await.dead, 40);
@@ -335,5 +337,6 @@ async fn jobs_pass_a_link_that_carries_only_one_of_them_in_time() {
     let mut wanted: Vec<_> = (0..40).map(|n| format!("due {n} 0")).collect();
     wanted.sort();
     assert_eq!(ran, wanted, "each once");
-    assert!(faults.requests_for("reconcile") < 30, "it does not go on asking for too much: {faults:?}");
+    let reconciles = faults.requests_for("reconcile");
+    assert!((2..30).contains(&reconciles), "it does not go on asking for too much: {faults:?}");
 }

@@ -28,7 +28,7 @@ async fn used_topic() -> (RedisServer, Topic) {
 
 async fn settle(topic: &Topic, claims: &[Claim], change: Change) {
     let settled = topic.try_settle(claims, change).await.unwrap();
-    assert!(settled.verdicts.iter().all(|verdict| *verdict == Verdict::Done));
+    assert_eq!(settled.verdicts, vec![Verdict::Done; claims.len()]);
 }
 
 async fn transfer(topic: &Topic) -> Vec<Claim> {
@@ -183,7 +183,7 @@ async fn stale_acks_hold_back_no_other_and_cost_no_command_more() {
     assert_eq!((stale, settled.lease_status.rows), (vec![7, 30], 2));
     assert_eq!(calls.values().sum::<u64>(), 10, "rows are left, so the lease is renewed: {calls:?}");
     let again = topic.try_settle(&claims, Change::Ack).await.unwrap();
-    assert!(again.verdicts.iter().all(|verdict| *verdict == Verdict::Stale));
+    assert_eq!(again.verdicts, vec![Verdict::Stale; claims.len()]);
     assert_eq!(again.lease_status.rows, 2);
 }
 

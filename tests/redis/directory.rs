@@ -54,7 +54,7 @@ async fn a_start_beside_20_000_names_takes_few_round_trips() {
         };
         let (took, writes) = (began.elapsed(), proxy.writes() - before);
         println!("listener: {has_listener}: {took:?}, {writes} writes");
-        assert!(writes < 250, "{writes} writes at the start");
+        assert!((1..250).contains(&writes), "{writes} writes at the start");
         // On a slow machine the start gives its listing up, and a later one forgets the rest.
         let later = Topic::on(&server.url());
         while has_listener && server.command(&["EXISTS", DIRECTORY]) != ":0" {

@@ -234,5 +234,5 @@ async fn a_far_job_costs_eight_commands_and_a_thousand_together_few_more() {
     topic.add(vec![hour(1)]).await;
     assert_eq!(total(&spent(&server, topic.add(vec![hour(2)])).await), 8);
     let thousand = total(&spent(&server, topic.add((10..1_010).map(hour).collect())).await);
-    assert!(thousand <= 60, "{thousand}");
+    assert!((20..=60).contains(&thousand), "{thousand}");
 }

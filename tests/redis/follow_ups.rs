@@ -94,6 +94,7 @@ async fn node(url: &str) -> Context {
 async fn arrive_after(node: &Context, waits: impl Fn() -> bool, is_back: impl AsyncFnOnce()) -> Duration {
     node.provider().add_many((0..WAIT).map(Start)).await.unwrap().all().unwrap();
     until(|| node.health().topics[0].follow_ups == WAIT as usize).await;
+    assert!(waits());
     is_back().await;
     let begin = Instant::now();
     until(|| !waits()).await;

@@ -28,8 +28,9 @@ async fn a_node_with_ten_idle_topics_sends_seven_commands_in_ten_seconds_for_hou
     dq.advance(HOURS * 3600 * SECOND).await;
     store.keyspace().server().command(&["ECHO", "the end"]);
     let seen = monitor.until("the end");
-    let most = HOURS as usize * 3600 * 7 / 10;
-    assert!(seen.len() <= most, "{} commands in {HOURS} hours, which is more than {most}", seen.len());
+    // A topic sends a transfer each 12 to 15 s.
+    let (fewest, most) = (HOURS as usize * 3600 * 10 / 15, HOURS as usize * 3600 * 7 / 10);
+    assert!((fewest..=most).contains(&seen.len()), "{} commands in {HOURS} hours: {fewest} to {most}", seen.len());
     assert!(seen.iter().all(|line| line.contains("\"EVALSHA\"")), "{:?}", seen.iter().find(|l| !l.contains("EVALSHA")));
     println!("{} commands in {HOURS} hours of an idle node with ten topics", seen.len());
 }
@@ -52,14 +53,14 @@ async fn a_node_whose_ten_topics_have_spent_their_rate_claims_no_more_often_than
     store.keyspace().server().command(&["ECHO", "the end"]);
     let seen = monitor.until("the end");
     let transfers = seen.iter().filter(|line| line.contains(":sequence:") && line.contains(":far\"")).count();
-    assert!(transfers <= 3600 * 7 / 10, "{transfers} transfers in an hour");
+    assert!((3600 * 10 / 15..=3600 * 7 / 10).contains(&transfers), "{transfers} transfers in an hour");
     // A topic that has jobs is also audited once a minute and swept each five minutes.
+    let others = seen.len() - transfers;
     assert!(
-        seen.len() <= transfers + 10 * (60 + 12 + 1),
-        "{} commands in an hour, {transfers} of them transfers",
-        seen.len()
+        (10 * 60..=10 * (60 + 12 + 1)).contains(&others),
+        "{others} commands beside {transfers} transfers in an hour"
     );
-    println!("{transfers} transfers and {} other commands in an hour", seen.len() - transfers);
+    println!("{transfers} transfers and {others} other commands in an hour");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -102,7 +103,8 @@ async fn one_due_job_wakes_few_of_fifty_idle_nodes() {
     received.recv().unwrap();
     let seen = monitor.until_silent_for(SECOND);
     assert!(received.try_recv().is_err(), "the job ran once");
-    assert!(seen.len() <= 10, "{} commands: {seen:#?}", seen.len());
+    // Its add, a transfer and a settle at least.
+    assert!((3..=10).contains(&seen.len()), "{} commands: {seen:#?}", seen.len());
     println!("{} commands of fifty idle nodes for one job, its add included", seen.len());
     for node in nodes {
         node.shutdown(SECOND).await;

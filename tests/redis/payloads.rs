@@ -153,9 +153,12 @@ async fn a_page_of_rows_does_not_go_through_all_of_them() {
     }
     let (pages, seen) = reconciled(&topic).await;
     assert_eq!(seen.len(), 5_000, "no row is left out");
-    assert!(pages < 120, "{pages} pages");
+    // A page asks HSCAN for 100 rows, which answers whole buckets, so often some more. Then the page asks again for 25, and has at least
+    // these. How many rows are in a bucket differs: one or two in Redis, five or more in Valkey since 8.1.
+    assert!((5_000 / 100..=5_000 / 25 + 1).contains(&pages), "{pages} pages");
     let calls = server.calls();
-    assert!(!calls.contains_key("hgetall") && !calls.contains_key("hkeys") && calls["hscan"] < 300, "{calls:?}");
+    assert!(!calls.contains_key("hgetall") && !calls.contains_key("hkeys"), "{calls:?}");
+    assert!((pages as u64..=2 * pages as u64).contains(&calls["hscan"]), "{pages} pages: {calls:?}");
     let (mut listed, mut after) = (std::collections::BTreeSet::new(), None);
     loop {
         let request = PageRequest { state: State::Running, after, limit: 100, bytes: USUAL_BYTES };

@@ -17,7 +17,7 @@ pub(crate) const WAITING: usize = 1_000_000;
 /// How many of them are due.
 pub(crate) const DUE: usize = 300_000;
 
-/// The others are due over these.
+/// The others are due over these, from an hour on: a slow machine takes minutes to add them.
 pub(crate) const SPAN: Duration = Duration::from_secs(28 * 24 * 3_600);
 
 pub(crate) const NODES: usize = 250;
@@ -42,7 +42,7 @@ fn record() -> Record {
 
 fn waiting(n: usize, record: &Record) -> NewJob {
     let apart = SPAN / (WAITING - DUE) as u32;
-    let later = n.checked_sub(DUE + RUNNING).map(|n| apart * n as u32 + Duration::from_secs(60));
+    let later = n.checked_sub(DUE + RUNNING).map(|n| apart * n as u32 + Duration::from_secs(3_600));
     let id = JobId::new(format!("j{n:07}")).unwrap();
     NewJob { due: Due::After(later.unwrap_or_default()), ..NewJob::new(id, record.clone()) }
 }

@@ -1,7 +1,7 @@
 //! A throw-away Redis or Valkey server on a free port of 127.0.0.1, with a folder of its own.
 //!
-//! The program is `redis-server`, or the one that `DQ_REDIS_SERVER` names. The server is ready when its log says so. Only its
-//! process handle stops it, never a process name or id.
+//! The program is `redis-server`, or the one that `DQ_REDIS_SERVER` names. `DQ_REDIS_TLS_SERVER` names another one for servers with TLS, where
+//! the first was built without. The server is ready when its log says so. Only its process handle stops it, never a process name or id.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -47,13 +47,15 @@ impl RedisServer {
     pub fn start_with(settings: &[&str]) -> Self {
         let folder = new_folder();
         let settings: Vec<String> = settings.iter().map(|setting| (*setting).to_owned()).collect();
+        let mut said = String::new();
         for _ in 0..TRIES {
             let port = free_port();
-            if let Some((child, log)) = launch(port, &folder, &settings) {
-                return Self { child, port, folder, settings, _log: log };
+            match launch(port, &folder, &settings) {
+                Ok((child, log)) => return Self { child, port, folder, settings, _log: log },
+                Err(why) => said = why,
             }
         }
-        panic!("no redis-server starts: is it installed? (tests/run installs it; DQ_REDIS_SERVER names another)");
+        panic!("no server starts (tests/run installs redis-server; DQ_REDIS_SERVER names another). {said}");
     }
 
     /// Returns the URL of the server.
@@ -194,15 +196,22 @@ fn free_port_of_a_cluster() -> u16 {
     }
 }
 
-fn launch(port: u16, folder: &PathBuf, settings: &[String]) -> Option<(Child, ChildStdout)> {
-    let program = std::env::var("DQ_REDIS_SERVER").unwrap_or_else(|_| "redis-server".into());
+/// The program for a server with TLS, or without.
+fn program(with_tls: bool) -> String {
+    let named = with_tls.then(|| std::env::var("DQ_REDIS_TLS_SERVER").ok()).flatten();
+    named.or_else(|| std::env::var("DQ_REDIS_SERVER").ok()).unwrap_or_else(|| "redis-server".into())
+}
+
+/// Starts a server, and returns what it said if it does not accept connections.
+fn launch(port: u16, folder: &PathBuf, settings: &[String]) -> Result<(Child, ChildStdout), String> {
     let port = port.to_string();
     let has = |name: &str| settings.iter().any(|setting| setting == name);
+    let program = program(has("--tls-cert-file"));
     let ports = match has("--tls-cert-file") && !has("--tls-port") {
         true => vec!["--port", "0", "--tls-port", &port],
         false => vec!["--port", &port],
     };
-    let mut child = Command::new(program)
+    let mut child = Command::new(&program)
         .args(ports)
         .args(["--bind", "127.0.0.1", "--dir"])
         .arg(folder)
@@ -211,17 +220,17 @@ fn launch(port: u16, folder: &PathBuf, settings: &[String]) -> Option<(Child, Ch
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
-        .ok()?;
+        .map_err(|error| format!("{program}: {error}"))?;
     let mut log = BufReader::new(child.stdout.take().expect("it is piped"));
-    let mut line = String::new();
+    let (mut said, mut line) = (format!("{program} said:\n"), String::new());
     while log.read_line(&mut line).is_ok_and(|read| read > 0) {
         if line.contains("eady to accept connections") {
-            return Some((child, log.into_inner()));
+            return Ok((child, log.into_inner()));
         }
-        line.clear();
+        said.push_str(&std::mem::take(&mut line));
     }
-    child.wait().ok()?;
-    None
+    child.wait().expect("the server is our child");
+    Err(said)
 }
 
 /// Sends one command over `stream` and returns the answer: a line, or the contents of a bulk string.

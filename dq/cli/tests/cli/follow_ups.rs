@@ -174,7 +174,7 @@ async fn an_import_cuts_back_positions_that_are_ahead_of_the_clock_if_it_may_and
     assert!(report.to_string().contains("1 numbers (fences,"), "{report}");
     assert!(has(&*store, "mail", "b").await);
     let arrived = store.arrived(&topic("mail"), &key().topic).await.unwrap();
-    assert!(arrived < ahead - 399 * MOST_AHEAD, "{arrived}");
+    assert!((1..ahead - 399 * MOST_AHEAD).contains(&arrived), "{arrived}");
 }
 
 #[tokio::test]

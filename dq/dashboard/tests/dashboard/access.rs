@@ -93,7 +93,8 @@ async fn a_flood_without_a_token_shuts_out_neither_users_nor_other_addresses() {
                 _ => flood.get("/").await.status,
             });
         }
-        assert!(seen.iter().filter(|status| **status == StatusCode::UNAUTHORIZED).count() < 40, "{seen:?}");
+        let refused = seen.iter().filter(|status| **status == StatusCode::UNAUTHORIZED).count();
+        assert!((1..40).contains(&refused), "{seen:?}");
         assert_eq!(seen.last(), Some(&StatusCode::TOO_MANY_REQUESTS));
         assert_eq!(same_address.get("/").await.status, StatusCode::OK, "a session of the same address");
         assert_eq!(program.get("/api/v1/topics").await.status, StatusCode::OK, "a program at the same address");

@@ -18,7 +18,11 @@ async fn queries(server: &RedisServer, visitor: &mut Visitor, page: &str) -> (u6
     let answer = visitor.get(page).await;
     assert_eq!(answer.status.as_u16(), 200, "{page}: {}", answer.body);
     let calls = server.calls();
-    (calls.get("evalsha").copied().unwrap_or(0) + calls.get("eval").copied().unwrap_or(0), answer.body.len())
+    let scripts = calls.get("evalsha").copied().unwrap_or(0) + calls.get("eval").copied().unwrap_or(0);
+    // Without a script each command is a query.
+    let is_ours = |name: &str| name.starts_with("config") || name == "info";
+    let plain = calls.iter().filter(|(name, _)| !is_ours(name)).map(|(_, count)| count).sum();
+    (if scripts == 0 { plain } else { scripts }, answer.body.len())
 }
 
 /// Nodes that hold a job each.
@@ -63,6 +67,7 @@ async fn a_page_makes_at_most_20_queries_and_is_bounded() {
     }
     let mut visitor = Visitor::free(provider);
     visitor.get("/").await; // the server learns the scripts
+    let mut unasked = Vec::new();
     for page in [
         "/?sort=late".to_owned(),
         "/?after=topic-10".into(),
@@ -90,8 +95,13 @@ async fn a_page_makes_at_most_20_queries_and_is_bounded() {
     ] {
         let (queries, bytes) = queries(&server, &mut visitor, &page).await;
         assert!(queries <= 20, "{page}: {queries} queries");
-        assert!(bytes < 150_000, "{page}: {bytes} bytes");
+        if queries == 0 {
+            unasked.push(page.clone());
+        }
+        assert!((100..150_000).contains(&bytes), "{page}: {bytes} bytes");
     }
+    // The first four ask for a topic; the last one shows what the program knows of itself.
+    assert_eq!(unasked, ["/dead", "/unacked", "/nodes", "/schedules", "/settings"]);
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! Adds of unknown ids, independence of topics and apps, and batches over the limit (rules 1, 4, 5).
 
-use super::producer::{delayed, detailed, job, retained, with_metadata, with_payload};
+use super::producer::{delayed, detailed, job, replacing, retained, with_metadata, with_payload};
 use super::topic::{Topic, id, ms, secs};
 use dq::job::{AppName, Codec, Fence, JobId, Metadata, Record, State};
 use dq::store::step::{Change, RejoinDue};
@@ -24,8 +24,9 @@ pub async fn added_job_waits_with_its_record(t: &Topic) {
 /// A due time rounds up to the millisecond and *now* rounds down, so rounding never makes a job early (rule 4).
 pub async fn due_time_rounds_up_and_now_rounds_down(t: &Topic) {
     t.advance(std::time::Duration::from_micros(400)).await;
-    t.add_later("a", ms(5)).await;
+    t.add_job(NewJob { expires_after: Some(secs(1)), ..delayed("a", ms(5)) }).await;
     assert_eq!(t.due("a").await, t.in_ms(6));
+    assert_eq!(t.metadata("a").await.expires_at, Some(t.in_ms(1_006)), "counted from the due time");
     t.set_clock(t.micros() + 5_599).await;
     assert_eq!(t.claimed_ids("n").await, [""; 0]);
     t.set_clock(t.micros() + 1).await;
@@ -58,10 +59,11 @@ pub async fn batch_is_answered_job_by_job(t: &Topic) {
     assert_eq!(outcomes, [AddOutcome::Added, AddOutcome::Exists(State::Delayed), AddOutcome::Added]);
 }
 
-/// If a batch names an id twice, the store adds the first job and answers *repeated* for the second (rule 1).
+/// If a batch names an id twice, the store adds the first job and answers *repeated* for the others, even for a replacement (rule 1).
 pub async fn id_repeated_in_a_batch_is_added_once(t: &Topic) {
-    let outcomes = t.add_all(vec![with_payload("a", "first"), job("b"), with_payload("a", "second")]).await;
-    assert_eq!(outcomes, [AddOutcome::Added, AddOutcome::Added, AddOutcome::Repeated]);
+    let batch = vec![with_payload("a", "first"), job("b"), with_payload("a", "second"), replacing("a", "third")];
+    let outcomes = t.add_all(batch).await;
+    assert_eq!(outcomes, [AddOutcome::Added, AddOutcome::Added, AddOutcome::Repeated, AddOutcome::Repeated]);
     assert_eq!(t.payload("a").await, "first");
 }
 

@@ -1,6 +1,6 @@
 //! Broadcasts, which wait apart from the queue and are published once (rule 24).
 
-use super::producer::{delayed, job, with_payload};
+use super::producer::{delayed, job, replacing, retained, with_payload};
 use super::topic::{FALLBACK, Topic, id, ms, secs};
 use dq::job::{Deliver, State};
 use dq::store::step::{self, Change, Published, USUAL_BYTES};
@@ -160,6 +160,10 @@ pub async fn job_and_broadcast_are_replaced_together(t: &Topic) {
     assert_eq!(publish(t, "n", 10).await.published, 1);
     let sent = sent(1, "a", &new);
     assert!(subscriber.received(t).await.contains(&sent));
+    t.add_job(NewJob { on_duplicate: OnDuplicate::Replace, ..both("a") }).await;
+    t.add_job(NewJob { on_duplicate: OnDuplicate::Replace, ..broadcast("a") }).await;
+    let counts = t.counts().await;
+    assert_eq!((counts.broadcasts, counts.delayed), (1, 0), "a broadcast alone takes the place of both");
 }
 
 /// The job and the broadcast of `deliver = both` are deleted together (rule 24).
@@ -196,6 +200,35 @@ pub async fn waiting_broadcast_makes_its_id_known(t: &Topic) {
     assert_eq!((counts.broadcasts, counts.delayed), (1, 0));
     publish(t, "n", 10).await;
     assert_eq!(t.add_job(broadcast("a")).await, AddOutcome::Added);
+    assert_eq!(t.add_job(replacing("a", "new")).await, AddOutcome::Replaced(State::Delayed));
+    let counts = t.counts().await;
+    assert_eq!((counts.broadcasts, counts.delayed, t.payload("a").await), (0, 1, "new".into()));
+}
+
+/// The broadcast of `deliver = both` waits on when its job has ended: its id stays known, as DELAYED, until a command or a publish ends
+/// the broadcast too. An ack from outside ends both parts of a waiting job, but not the broadcast of a running one (rules 2, 13, 24).
+pub async fn broadcast_outlives_the_job_beside_it(t: &Topic) {
+    t.add_job(NewJob { deliver: Deliver::Both, ..retained("a") }).await;
+    t.run("n", "a", Change::Ack).await;
+    let counts = t.counts().await;
+    assert_eq!((counts.broadcasts, counts.done), (1, 1));
+    assert_eq!(t.add_job(job("a")).await, AddOutcome::Exists(State::Delayed));
+    let cancelled = t.cancel("a").await;
+    assert_eq!((cancelled.found, cancelled.changed), (Some(State::Delayed), true));
+    let counts = t.counts().await;
+    assert_eq!((counts.broadcasts, counts.done), (0, 0));
+    t.add_job(both("b")).await;
+    assert!(t.ack_outside("b").await.changed);
+    let counts = t.counts().await;
+    assert_eq!((counts.broadcasts, counts.delayed), (0, 0));
+    t.add_job(both("b")).await;
+    let claim = t.claim("n", "b").await;
+    t.ack_outside("b").await;
+    let kept = NewJob { on_duplicate: OnDuplicate::Keep, ..job("b") };
+    assert_eq!(t.add_job(kept).await, AddOutcome::Exists(State::Delayed));
+    t.end("n", &claim, Change::Rollback).await;
+    let counts = t.counts().await;
+    assert_eq!((counts.broadcasts, counts.delayed), (1, 0));
 }
 
 /// A query by id shows a waiting broadcast as DELAYED (rule 24).
@@ -312,11 +345,12 @@ pub async fn replacement_for_both_adds_a_job_and_a_broadcast(t: &Topic) {
     let claim = t.claim("n", "a").await;
     let new = NewJob { deliver: Deliver::Both, on_duplicate: OnDuplicate::Replace, ..with_payload("a", "new") };
     assert_eq!(t.add_job(new.clone()).await, AddOutcome::ReplacementWaits);
+    assert_eq!((publish(t, "n", 10).await.published, t.counts().await.broadcasts), (1, 0), "the old one only");
     t.end("n", &claim, Change::Ack).await;
     let counts = t.counts().await;
     assert_eq!((counts.broadcasts, counts.delayed), (1, 1));
     assert_eq!(publish(t, "n", 10).await.published, 1);
-    let sent = sent(1, "a", &new);
+    let sent = sent(2, "a", &new);
     assert!(subscriber.received(t).await.contains(&sent));
     assert_eq!(t.payload("a").await, "new");
 }

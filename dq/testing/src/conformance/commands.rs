@@ -63,7 +63,14 @@ pub async fn requeued_dead_job_starts_afresh(t: &Topic) {
     let metadata = detailed();
     t.add_job(NewJob { expires_after: Some(secs(1)), ..with_metadata("a", &metadata) }).await;
     let claim = t.claim("n", "a").await;
-    let last = Metadata { attempts: 6, exhausted: true, cause: Some(Cause::Error), ..t.metadata("a").await };
+    let error = Some("no".to_owned());
+    let last = Metadata {
+        attempts: 6,
+        exhausted: true,
+        cause: Some(Cause::Error),
+        error: error.clone(),
+        ..t.metadata("a").await
+    };
     t.end_with("n", &claim, Change::Dead, last).await;
     t.advance(secs(100)).await;
     let outcome = t.requeue("a").await;
@@ -71,6 +78,7 @@ pub async fn requeued_dead_job_starts_afresh(t: &Topic) {
     assert_eq!(t.due("a").await, t.now());
     let after = t.metadata("a").await;
     assert_eq!((after.attempts, after.exhausted, after.expires_at), (0, false, None));
+    assert_eq!((after.cause, after.error), (Some(Cause::Error), error), "what it died of stays readable");
     assert_eq!((after.retry, after.headers, after.retain), (metadata.retry, metadata.headers, metadata.retain));
     assert_eq!((after.delay, t.payload("a").await), (metadata.delay, "a".into()));
     t.claim("n", "a").await;

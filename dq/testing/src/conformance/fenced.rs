@@ -148,7 +148,8 @@ pub async fn unfenced_ack_makes_a_conditional_replacement_unconditional(t: &Topi
     let claim = t.running("n", "a").await;
     t.ack_run("a", Fence(claim.token.fence.0 - 1)).await;
     assert_eq!(t.add_job(keeping("new")).await, AddOutcome::ReplacementIfEnds);
-    t.ack_outside("a").await;
+    assert!(t.ack_outside("a").await.changed);
+    assert!(!t.ack_run("a", claim.token.fence).await.changed, "it adds nothing to the unfenced one");
     t.end("n", &claim, Change::Rollback).await;
     assert_eq!((t.state("a").await, t.payload("a").await), (Some(State::Delayed), "new".into()));
 }

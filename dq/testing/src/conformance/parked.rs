@@ -1,5 +1,6 @@
 //! The step `sweep`: claims of aged UNACKED jobs, and pruning of DEAD and DONE jobs (rule 25).
 
+use super::notes::exhausted;
 use super::producer::{job, retained};
 use super::topic::{LEASE, START, Topic, ids, ms, refused, secs};
 use dq::job::{Fence, Metadata, Sequence, State};
@@ -75,9 +76,11 @@ pub async fn sweeping_is_bounded(t: &Topic) {
     assert_eq!((ids(&answer.claims), answer.more), (vec!["j2"], false));
 }
 
-/// An aged job that is parked again waits for another period under its first parking fence (rule 25).
+/// An aged job that is parked again waits for another period under its first parking fence, exhausted or not (rule 25).
 pub async fn kept_job_keeps_its_parking_fence(t: &Topic) {
     let (claim, fence, _) = aged(t, "n", "a").await;
+    t.exhaust("n", &claim, exhausted()).await;
+    assert_eq!(t.metadata("a").await, Metadata { parked_by: Some(fence), ..exhausted() });
     t.advance(secs(9)).await;
     t.end("n", &claim, Change::Park).await;
     assert_eq!(t.place("a").await, JobPlace::Unacked { since: t.now() });

@@ -10,13 +10,14 @@ use dq::store::{AddOutcome, CommandKind, NewJob, OnDuplicate, Signal};
 
 const ENDS: [CommandKind; 3] = [CommandKind::Delete, CommandKind::Cancel, CommandKind::Ack];
 
-/// A delete, cancel or ack of a running job changes nothing at once and leaves a pending command (rule 13).
+/// A delete, cancel or ack of a running job changes nothing at once and leaves a pending command. A second one changes nothing (rule 13).
 pub async fn running_job_gets_a_pending_command(t: &Topic) {
     for verb in ENDS {
         let claim = t.running("n", "a").await;
         let before = t.stored("a").await;
         let outcome = t.command(verb, "a", None).await;
         assert_eq!((outcome.found, outcome.changed, outcome.removed), (Some(State::Running), true, None), "{verb:?}");
+        assert!(!t.command(verb, "a", None).await.changed, "a second {verb:?} changes nothing");
         assert_eq!(t.stored("a").await, before);
         t.end("n", &claim, Change::Rollback).await;
     }

@@ -85,6 +85,7 @@ pub async fn pages_of_running_name_the_holder(t: &Topic) {
         }
     }
     assert_eq!(rows, ["n1/b", "n1/d", "n2/a", "n2/c"]);
+    assert_eq!(t.place("a").await, JobPlace::Running { holder: None }, "a query by id names no holder");
 }
 
 /// A page continues where the last one ended, even if the job that ended it is gone (query `page`).

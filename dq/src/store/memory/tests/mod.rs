@@ -1,29 +1,23 @@
-//! The tricky parts of the steps, on a topic alone: without a store, a clock or a runtime.
+//! What only this store has: its changes, its indexes, its sinks and its panics, on a topic without a store, a clock or a runtime. The
+//! behaviours of its steps are those of every store (`dq-testing`, `conformance`).
 
-mod adds;
 mod changes;
-mod claims;
 mod durable;
 mod histories;
-mod leases;
+mod own;
 mod panics;
-mod pending;
-mod runs;
-mod signals;
 mod store;
 mod time_index;
 
 use std::time::Duration;
 
 use super::now::Now;
-use super::places::TimedPlace;
-use super::signals::{Notice, Recipient};
 use super::topic::Topic;
 use crate::job::{Codec, Deliver, Fence, JobId, Metadata, NodeId, ProducerId, Record, Sequence, State, Token};
 use crate::store::step::*;
 use crate::store::{
     AddOutcome, Batch, BatchAnswer, BatchReply, Command, CommandKind, CommandOutcome, Due, NewJob, Numbered,
-    OnDuplicate, SetTopic, Signal, StoreError, TopicChange, TopicSet, TopicState,
+    OnDuplicate, SetTopic, StoreError, TopicChange, TopicSet, TopicState,
 };
 use crate::time::Timestamp;
 
@@ -31,12 +25,11 @@ const LEASE: Duration = Duration::from_secs(15);
 const FALLBACK: Duration = Duration::from_secs(15);
 const START_MS: u64 = 1_000_000;
 
-/// A topic, its time, the number of the last batch and the signals of the last step.
+/// A topic, its time and the number of the last batch.
 struct Bench {
     topic: Topic,
     now: Now,
     number: u64,
-    notices: Vec<Notice>,
 }
 
 fn id(text: &str) -> JobId {
@@ -62,16 +55,16 @@ fn replacing(text: &str, payload: &str) -> NewJob {
 impl Bench {
     fn new() -> Self {
         let now = Now::from_micros(START_MS * 1_000);
-        Self { topic: Topic::default(), now, number: 0, notices: Vec::new() }
+        Self { topic: Topic::default(), now, number: 0 }
     }
 
     fn advance(&mut self, time: Duration) {
         self.now = Now::from_micros(self.now.micros() + time.as_micros() as u64);
     }
 
-    /// Takes the signals of a step, which also runs the topic's own checks.
+    /// Drops the signals of a step, and checks the topic.
     fn finish_step(&mut self) {
-        self.notices = self.topic.take_notices();
+        drop(self.topic.take_notices());
         assert!(self.topic.jobs.is_consistent());
     }
 
@@ -221,24 +214,8 @@ impl Bench {
         self.topic.jobs.holders().get(&node(name)).map(|holder| holder.lease)
     }
 
-    fn state(&self, text: &str) -> Option<State> {
-        self.topic.jobs.state(&id(text))
-    }
-
-    fn metadata(&self, text: &str) -> Metadata {
-        self.topic.jobs.get(&id(text)).expect("the job is known").record.metadata().unwrap()
-    }
-
     fn payload(&self, text: &str) -> String {
         let record = &self.topic.jobs.get(&id(text)).expect("the job is known").record;
         String::from_utf8(record.payload().unwrap().1.to_vec()).unwrap()
-    }
-
-    fn head(&self) -> Option<u64> {
-        self.topic.jobs.index(TimedPlace::Delayed).head().map(Timestamp::as_millis)
-    }
-
-    fn signals(&self) -> Vec<(Recipient, Signal)> {
-        self.notices.iter().map(|notice| (notice.to.clone(), notice.signal.clone())).collect()
     }
 }

@@ -11,7 +11,7 @@ use super::*;
 use crate::environment::StoreClock;
 use crate::job::{AppName, TopicKey, TopicName};
 use crate::store::memory::MemoryStore;
-use crate::store::{Cursor, Interest, JobPlace, PageRequest, Store, StoreError};
+use crate::store::{Cursor, Interest, PageRequest, Signal, Store, StoreError};
 
 /// A clock that stands still.
 #[derive(Debug)]
@@ -54,27 +54,6 @@ fn claim_all(store: &MemoryStore, topic: &str, name: &str) {
     }));
 }
 
-fn page_through(store: &MemoryStore, state: State, limit: usize) -> Vec<String> {
-    let (mut ids, mut after) = (Vec::new(), None);
-    loop {
-        let page = ready(store.page(&key("t"), PageRequest { state, after, limit, bytes: USUAL_BYTES }));
-        assert!(page.jobs.len() <= limit && page.jobs.iter().all(|job| job.place.state() == state));
-        ids.extend(page.jobs.iter().map(|job| job.id.to_string()));
-        after = page.next;
-        if after.is_none() {
-            return ids;
-        }
-    }
-}
-
-#[test]
-fn a_step_is_executed_when_it_is_called_not_when_it_is_awaited() {
-    let store = MemoryStore::new(clock());
-    let producer = store.producer(&key("t"), &ProducerId::new("p"));
-    drop(producer.add(Numbered { number: 1, items: vec![job("a")] }));
-    assert_eq!(ready(store.counts(&key("t"))).delayed, 1);
-}
-
 #[test]
 fn stores_of_one_name_are_one_store_until_the_last_is_dropped() {
     let clock = clock();
@@ -91,53 +70,13 @@ fn stores_of_one_name_are_one_store_until_the_last_is_dropped() {
 }
 
 #[test]
-fn nonempty_topics_are_listed_in_order() {
-    let store = MemoryStore::new(clock());
-    for topic in ["b", "a", "c"] {
-        add(&store, topic, &["1"]);
-    }
-    ready(
-        store
-            .producer(&key("b"), &ProducerId::new("p"))
-            .command(Numbered { number: 2, items: vec![Command::new(CommandKind::Delete, id("1"))] }),
-    );
-    let names: Vec<_> = ready(store.topics(&key("a").app)).iter().map(ToString::to_string).collect();
-    assert_eq!(names, ["a", "c"]);
-    assert!(ready(store.topics(&AppName::new("another").unwrap())).is_empty());
-}
-
-#[test]
 fn a_query_creates_nothing() {
     let store = MemoryStore::new(clock());
     assert_eq!(ready(store.get(&key("t"), &[id("a")])), [None]);
-    assert!(page_through(&store, State::Delayed, 1).is_empty());
+    let request = PageRequest { state: State::Delayed, after: None, limit: 1, bytes: USUAL_BYTES };
+    assert!(ready(store.page(&key("t"), request)).jobs.is_empty());
     assert_eq!(ready(store.counts(&key("t"))).clock, Timestamp::from_millis(START_MS));
     assert!(store.topics.all().is_empty());
-}
-
-#[test]
-fn pages_show_every_job_once_in_order() {
-    let store = MemoryStore::new(clock());
-    add(&store, "t", &["c", "a", "b/1", "d", "e"]);
-    assert_eq!(page_through(&store, State::Delayed, 2), ["a", "b/1", "c", "d", "e"]);
-    claim_all(&store, "t", "n");
-    ready(store.producer(&key("t"), &ProducerId::new("q")).add(Numbered { number: 1, items: vec![job("0")] }));
-    claim_all(&store, "t", "o");
-    assert_eq!(page_through(&store, State::Running, 2), ["a", "b/1", "c", "d", "e", "0"]);
-    assert!(page_through(&store, State::Delayed, 2).is_empty());
-}
-
-#[test]
-fn a_page_of_runs_names_their_holders_and_a_query_by_id_does_not() {
-    let store = MemoryStore::new(clock());
-    add(&store, "t", &["a"]);
-    claim_all(&store, "t", "n");
-    let request = PageRequest { state: State::Running, after: None, limit: 1, bytes: USUAL_BYTES };
-    let fence = Fence(START_MS * 1_000);
-    let paged = ready(store.page(&key("t"), request)).jobs.remove(0);
-    assert_eq!(paged.place, JobPlace::Running { holder: Some((node("n"), fence)) });
-    let got = ready(store.get(&key("t"), &[id("a")])).remove(0).unwrap();
-    assert_eq!(got.place, JobPlace::Running { holder: None });
 }
 
 #[test]
