@@ -231,11 +231,14 @@ pub fn cron(draw: &Draw) -> (String, String) {
 
 /// A schedule as a store has it, mostly one that dq can read.
 pub fn definition(draw: &Draw) -> Value {
+    // All ticks that were missed since 1970 are as many jobs as that says.
+    let on_missed = draw.pick(&["skip", "once", "all"]);
+    let is_far = on_missed != "all" && draw.one_in(4);
     let mut definition = json!({
-        "on_missed": draw.pick(&["skip", "once", "all"]),
+        "on_missed": on_missed,
         "overlap": draw.pick(&["allow", "skip"]),
         "jitter_ms": if draw.one_in(3) { draw.number() } else { 0 },
-        "tick": if draw.one_in(4) { draw.number() } else { crate::draw::NOW - draw.below(100_000) },
+        "tick": if is_far { draw.number() } else { crate::draw::NOW - draw.below(100_000) },
         "record": STANDARD_NO_PAD.encode(record(draw)),
         "deliver": draw.pick(&["q", "b", "t"]),
     });
