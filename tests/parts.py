@@ -81,7 +81,7 @@ def age_of_long_run():
 
 def programs(messages, filters=()):
     """The parts that run the test programs of a build, by cargo's messages; `filters` are names of tests."""
-    libraries, parts = said_by("rustc", "--print", "sysroot") + "/lib", []
+    libraries, parts = said_by("rustc", "--print", "target-libdir"), []
     for line in messages.splitlines():
         message = json.loads(line) if line.startswith("{") else {}
         if message.get("reason") != "compiler-artifact" or not message["profile"]["test"] or not message["executable"]:

@@ -37,6 +37,8 @@ pub fn samples() -> Vec<Sample> {
         let made = [limit.last(), limit.last() + 1].map(|size| Some(size).filter(|_| limit.room > 0));
         let mut sizes: Vec<_> = ends.into_iter().chain(made).flatten().collect();
         sizes.dedup();
+        // A topic with another job is full for one that comes with room for one.
+        sizes.retain(|size| *limit != limits::WAITING || *size != 1);
         sizes.into_iter().map(|size| Sample { limit: *limit, size }).collect::<Vec<_>>()
     };
     limits::ALL.iter().flat_map(of).collect()
