@@ -89,7 +89,7 @@ def programs(messages, filters=()):
         folder, target = Path(message["manifest_path"]).parent, message["target"]
         package = re.search(r'^name = "(.*)"', (folder / "Cargo.toml").read_text(), re.M)[1]
         kind = "" if target["kind"] == ["test"] else f" ({target['kind'][0]})"
-        env = {"CARGO_MANIFEST_DIR": str(folder), "LD_LIBRARY_PATH": libraries}
+        env = {"CARGO_MANIFEST_DIR": str(folder), "CARGO_PKG_NAME": package, "LD_LIBRARY_PATH": libraries}
         parts.append(Part(f"{package}/{target['name']}{kind}", 300, [message["executable"], *filters], folder, env))
     return sorted(parts, key=lambda part: part.name)
 
