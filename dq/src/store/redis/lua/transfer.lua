@@ -53,8 +53,6 @@ local protocol, last_fence, largest, watcher, watcher_until, watcher_told, stand
     'watcher-until', 'watcher-told', 'standby', 'standby-until', 'standby-told', 'far', 'paused', 'draining', 'delay', 'events', 'history',
     'concurrency', 'rate', 'waiting', 'group_concurrency', 'group_rate', 'group_waiting', 'group_burst', 'shut', 'opens', 'priorities', 'groups', 'members', 'rates'))
 if protocol and protocol ~= PROTOCOL then return redis.error_reply('DQVERSION ' .. protocol) end
--- They are written together; another program may have removed one.
-priorities = priorities or has_groups
 -- include clock.lua
 local note, keep_notes
 if events or history_setting or statistics or tells_moves then
@@ -66,7 +64,8 @@ if paused or draining then
   if opens_at then reach = -1 elseif drained_at then reach = math.min(reach, drained_at) end
 end
 local place, latest, are_elsewhere, choose, seated = delayed, reach, nil, nil, nil
-far_at = far_at and tonumber(far_at)
+-- The notes of groups and of priorities are written together; another program may have removed one.
+far_at, priorities = far_at and tonumber(far_at), priorities or has_groups
 if far_at and far_at <= floor + NEAR then
   -- rare move.lua
   -- What has not come near yet goes before what is due later.
