@@ -233,7 +233,8 @@ async fn moves(store: &dyn Store, app: &AppName, to: (&dyn Store, &AppName), fou
         Ok(text) => text,
         Err(failure) => return found.lost(format!("what was imported cannot be exported: {failure}")),
     };
-    let now = to.0.contact().await.expect("the store answers").as_millis();
+    // Redis tells whole seconds.
+    let now = to.0.contact().await.expect("the store answers").as_millis() + 999;
     let (before, after) = (jobs_of(&text, now), jobs_of(&again, now));
     // Follow-ups arrive with the import, and change jobs.
     if before != after && !text.contains("{\"follow_ups\"") {
