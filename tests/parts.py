@@ -150,8 +150,8 @@ def main(words):
     passed, failed = (sum(getattr(part, what) for part in done) for what in ("passed", "failed"))
     if is_long and not words and not failed:
         RECORD.write_text(f"{said_by('git', 'rev-parse', 'HEAD')} {int(time.time())} {passed} passed, {os.uname().machine}, {os.cpu_count()} cores\n")
-    elif not words and age_of_long_run():
-        print(f"note: {age_of_long_run()}")
+    elif not words and (age := age_of_long_run()):
+        print(f"note: {age}")
     print(f"{passed} passed, {failed} failed")
     return failed == 0
 

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use redis::Value;
+use redis::{Pipeline, Value};
 
 use super::RedisStore;
 use super::all_nodes::with_all_nodes;
@@ -71,12 +71,11 @@ impl KeyPage {
         let found = reply.nested()?.each(|found| {
             let (id, letters) = (found.bytes()?, found.text()?);
             if is_id(&id) {
-                return Ok(Some(Some((lossy(&id), letters))));
+                return Ok(Some((lossy(&id), letters)));
             }
             unreadable.push(id);
-            Ok(Some(None))
+            Ok(None)
         })?;
-        let found = Vec::into_iter(found).flatten().collect();
         let (node, is_idle, far_lost) = (reply.text()?, reply.is_set()?, reply.text()?);
         let fence = lossy(&reply.bytes_or_nothing()?);
         let notes = reply.nested()?.each(|notes| Ok(Some((lossy(&notes.bytes_or_nothing()?), notes.count()?))))?;
@@ -187,14 +186,13 @@ impl RedisStore {
     /// The rows of a page whose names are no ids, with their values: a repair takes away what is still the same.
     async fn unreadable_of(&self, topic: &TopicKey, page: &KeyPage) -> Result<Vec<UnreadableRow>, StoreError> {
         let Some(key) = page.key() else { return Ok(Vec::new()) };
-        let mut rows = Vec::new();
-        for name in &page.unreadable {
-            let mut cmd = redis::cmd("HGET");
-            cmd.arg(self.keyspace.of(topic).name(key, &page.node)).arg(&name[..]);
-            if let Value::BulkString(value) = self.shards.command("examine", &cmd).await? {
-                rows.push(unreadable_row(topic, (key, &page.node), name.clone(), value.into()));
-            }
-        }
-        Ok(rows)
+        let (at, mut reads) = (self.keyspace.of(topic).name(key, &page.node), Pipeline::new());
+        page.unreadable.iter().for_each(|name| _ = reads.cmd("HGET").arg(&at).arg(&name[..]));
+        let values = self.shards.commands("examine", &reads).await?;
+        let row = |(name, value): (&Bytes, Value)| match value {
+            Value::BulkString(value) => Some(unreadable_row(topic, (key, &page.node), name.clone(), value.into())),
+            _ => None,
+        };
+        Ok(page.unreadable.iter().zip(values).filter_map(row).collect())
     }
 }

@@ -244,12 +244,8 @@ impl RedisStore {
 fn unreadable_in(rows: Reply, topic: &TopicKey, key: Key, owner: &str) -> Result<Vec<UnreadableRow>, StoreError> {
     rows.each(|rows| {
         let (name, value) = (rows.bytes()?, rows.bytes()?);
-        if is_readable(key, &name, &value) {
-            return Ok(Some(None));
-        }
-        Ok(Some(Some(unreadable_row(topic, (key, owner), name, value))))
+        Ok((!is_readable(key, &name, &value)).then(|| unreadable_row(topic, (key, owner), name, value)))
     })
-    .map(|rows: Vec<_>| rows.into_iter().flatten().collect())
 }
 
 /// A row of a key, whose owner is empty or a node or a set.
