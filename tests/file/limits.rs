@@ -13,8 +13,8 @@ use dq::store::file::{Commits, FileStore, check_on};
 use dq::store::memory::{MemoryStore, Position, Sink};
 use dq::store::step::{Reconcile, Sequenced, Transfer, USUAL_BYTES};
 use dq::store::{
-    BatchAnswer, Due, FollowUpBatch, FollowUps, Import, NewJob, Numbered, OnDuplicate, OutboxEntry, Pending, Store,
-    StoreError, relay_of,
+    BatchAnswer, Due, FollowUpBatch, FollowUps, Import, NewJob, Numbered, OnDuplicate, OutboxEntry, OutboxPosition,
+    Pending, Store, StoreError, relay_of,
 };
 use dq::testing::Harness;
 use dq_testing::disk::SimulatedDisk;
@@ -189,7 +189,8 @@ async fn a_directory_with_numbers_over_their_limits_opens_without_them_and_with_
     let mut follow_ups = FollowUps::default();
     follow_ups.push(key().topic, &FollowUpBatch::Add(vec![job()]));
     let batch = follow_ups.parts()[0].1.clone();
-    let entry = OutboxEntry { target: key().topic, position, after: 0, written: position, batch };
+    let (at, after) = (OutboxPosition::clock(position), OutboxPosition::START);
+    let entry = OutboxEntry { target: key().topic, position: at, after, batch };
     writer.producer(&key(), &relay_of(&key().topic)).relay(entry).await.unwrap();
     let sound = changes.0.lock().unwrap().clone();
     let number = |number: u64| {
@@ -212,7 +213,7 @@ async fn a_directory_with_numbers_over_their_limits_opens_without_them_and_with_
         store.prepare().await.unwrap();
         let arrived = store.arrived(&key(), &key().topic).await.unwrap();
         let is_kept = limits::POSITION.check_kept(other).is_ok();
-        assert_eq!(arrived, if is_kept { other } else { 0 }, "it is set aside");
+        assert_eq!(arrived.at, if is_kept { other } else { 0 }, "it is set aside");
         assert_eq!(store.counts(&key()).await.unwrap().ready, 1, "{other}");
         drop(store);
         store_on(&disk).prepare().await.unwrap();
@@ -229,7 +230,8 @@ async fn a_directory_opens_after_it_has_refused_positions_and_fences_that_no_clo
     follow_ups.push(key().topic, &FollowUpBatch::Add(vec![job()]));
     let batch = follow_ups.parts()[0].1.clone();
     for position in [i64::MAX as u64, u64::MAX] {
-        let entry = OutboxEntry { target: key().topic, position, after: 0, written: position, batch: batch.clone() };
+        let (position, after) = (OutboxPosition::clock(position), OutboxPosition::START);
+        let entry = OutboxEntry { target: key().topic, position, after, batch: batch.clone() };
         let refused = store.producer(&key(), &relay_of(&key().topic)).relay(entry).await;
         assert!(matches!(refused, Err(StoreError::OverLimit { .. })), "{refused:?}");
     }

@@ -6,7 +6,7 @@ use dq::inspect::FindingCode;
 use dq::job::{State, TopicKey, TopicName};
 use dq::listener::{AckMode, FollowUpError, Next};
 use dq::prelude::*;
-use dq::store::{MOST_AHEAD, Repair};
+use dq::store::{MOST_AHEAD, OutboxPosition, Repair};
 use dq::testing::Harness;
 use dq_tests::Fault;
 use serde::{Deserialize, Serialize};
@@ -263,7 +263,9 @@ async fn second_is_ahead(dq: &Harness, by: Duration) {
 async fn second_has(dq: &Harness, position: u64) {
     let (key, source) = (TopicKey { topic: TopicName::new("second").unwrap(), ..work_key() }, work_key().topic);
     let from = dq.store().arrived(&key, &source).await.unwrap();
-    assert!(dq.store().repair(&key, &Repair::SetBack { source, from, to: position }).await.unwrap());
+    assert!(
+        dq.store().repair(&key, &Repair::SetBack { source, from, to: OutboxPosition::clock(position) }).await.unwrap()
+    );
 }
 
 async fn arrived(dq: &Harness, orders: std::ops::Range<u32>) -> bool {

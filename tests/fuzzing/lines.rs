@@ -114,6 +114,9 @@ fn follow_ups(draw: &Draw) -> Value {
     if draw.one_in(4) {
         line["written"] = json!(position());
     }
+    if draw.one_in(4) {
+        line["after_written"] = json!(position());
+    }
     line
 }
 

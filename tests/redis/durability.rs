@@ -7,8 +7,8 @@ use dq::prelude::*;
 use dq::provider::{CallError, Reason};
 use dq::store::redis::RedisStore;
 use dq::store::{
-    AddOutcome, BatchAnswer, CommandKind, Durability, FollowUpBatch, FollowUps, Numbered, OutboxEntry, Producer, Store,
-    StoreError, relay_of,
+    AddOutcome, BatchAnswer, CommandKind, Durability, FollowUpBatch, FollowUps, Numbered, OutboxEntry, OutboxPosition,
+    Producer, Store, StoreError, relay_of,
 };
 use dq_tests::redis::{RedisServer, ask};
 use futures_util::FutureExt;
@@ -146,7 +146,8 @@ async fn an_entry_that_comes_again_waits_for_the_replicas() {
     let entry = |position, after| {
         let (mut follow_ups, target) = (FollowUps::default(), topic.key.topic.clone());
         follow_ups.push(target.clone(), &FollowUpBatch::Add(vec![job(&format!("after-{position}"))]));
-        OutboxEntry { target, position, after, written: position, batch: follow_ups.parts()[0].1.clone() }
+        let [position, after] = [position, after].map(OutboxPosition::clock);
+        OutboxEntry { target, position, after, batch: follow_ups.parts()[0].1.clone() }
     };
     pair.replica.pause();
     let first = topic.store.producer(&topic.key, &relay);

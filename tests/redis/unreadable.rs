@@ -185,7 +185,7 @@ async fn what_cannot_be_read_in_front_of_an_outbox_makes_no_target_ahead() {
             bytes: 1 << 20,
         };
         let relayed = home.store.relay(&home.key, &request).await.unwrap();
-        assert_eq!(relayed.ahead.first().map(|ahead| ahead.back_to), ahead, "{position}");
+        assert_eq!(relayed.ahead.first().map(|ahead| ahead.back_to.at), ahead, "{position}");
         let waiting = if position == 600 { 3 } else { 4 };
         assert_eq!(relayed.waiting, waiting, "{position}");
     }
@@ -246,11 +246,9 @@ async fn a_row_of_sets_that_is_none_ends_no_list_and_the_doctor_continues_with_t
     let producer = home.store.producer(&home.key, &relay_of(&next.key.topic));
     for (n, batch) in entries.into_iter().enumerate() {
         let batch = dq::store::Packed::from_bytes(batch.as_bytes().to_vec().into());
-        let (target, position) = (home.key.topic.clone(), n as u64 + 1);
-        producer
-            .relay(dq::store::OutboxEntry { target, position, after: n as u64, written: position, batch })
-            .await
-            .unwrap();
+        let [after, position] = [n as u64, n as u64 + 1].map(dq::store::OutboxPosition::clock);
+        let target = home.key.topic.clone();
+        producer.relay(dq::store::OutboxEntry { target, position, after, batch }).await.unwrap();
     }
     let good = home.store.job_sets(&home.key, &SetsRequest::One(id("good"), 10)).await.unwrap().remove(0);
     assert_eq!(good.counts.acked, 1);

@@ -27,6 +27,7 @@
  *   NO_AFTER        an entry does not name the one before it
  *   NO_AHEAD        (ALONE FALLS, IMPORTS) a target with a position that the source does not know is not set back: what it answers as late goes
  *   LOOSE           (ALONE FALLS PIPES) an entry is executed also where the target has a later position than the one before it
+ *   NO_WRITTEN      (ALONE FALLS) a position alone tells an entry, and not when it was written
  *   LAST_ONLY       (ALONE FALLS) it is set back only if its position is above the last one of the source
  *   NO_PASS         (UNREADABLE) an entry that cannot be read is not passed over
  *   NAMES_IT        (UNREADABLE NO_SKIP) the entry behind it names it, as it was written
@@ -43,16 +44,17 @@
 #define MOST (RUNS * (FAILOVERS + 1))
 #define NR 2
 #define E(n) (LAST >= n -> n : 1)
-/* Positions of two lines are never the same: after a fall of the clock they are odd. */
-#ifdef FALLS
-#define APIECE 2
+#define LAST (MOST + 1)
+/* When an entry was written is the number of its outcome: no two have the same. */
+#ifdef NO_WRITTEN
+#define WRITTEN(o) 0
 #else
-#define APIECE 1
+#define WRITTEN(o) o
 #endif
-#define LAST (APIECE * MOST + 1)
 #ifndef UNREADABLE
 #define UNREADABLE 255
 #endif
+#define IS_KNOWN (seen <= LAST && source.entry[(seen <= LAST -> seen : 0)] != 0 && WRITTEN(source.entry[(seen <= LAST -> seen : 0)]) == seen_written)
 #define READABLE(n) (source.entry[n] != 0 && source.entry[n] != UNREADABLE)
 #define IS_UNREADABLE(n) (source.entry[n] == UNREADABLE)
 #define ANY(is) (is(1) || is(2) || is(E(3)) || is(E(4)) || is(E(5)) || is(E(6)) || is(E(7)) || is(E(8)) || is(E(9)))
@@ -62,14 +64,14 @@
 #define WAITS ANY(READABLE)
 #endif
 
-/* The source.  An entry has the number of its outcome; position 0 is before all. */
-typedef Source { byte entry[LAST + 1]; byte after[LAST + 1]; byte last; byte settled }
-typedef Target { byte position; byte got[MOST + 1] }
+/* The source.  An entry has the number of its outcome; position 0 is before all.  A position and when its entry was written are read, kept and
+ * compared together. */
+typedef Source { byte entry[LAST + 1]; byte after[LAST + 1]; byte after_written[LAST + 1]; byte last; byte last_written; byte settled }
+typedef Target { byte position; byte written; byte got[MOST + 1] }
 Source source, old_source;
 Target target, old_target;
 byte outcomes, old_outcomes;    /* how many there have ever been */
 byte clock, old_clock;          /* positions that it has passed */
-byte fell;                      /* FALLS: whether it has fallen back */
 byte set_backs;                 /* how often a target was set back */
 bool stands[MOST + 1];
 bool has_old;
@@ -78,7 +80,7 @@ byte faults = FAULTS, failovers = FAILOVERS;
 #ifdef LOOSE
 #define REFUSED (a > target.position)
 #else
-#define REFUSED (a != 0 && a != target.position)
+#define REFUSED (a != 0 && (a != target.position || w != target.written))
 #endif
 
 #ifdef SILENT
@@ -87,30 +89,30 @@ byte faults = FAULTS, failovers = FAILOVERS;
 #define CONFIRMS true
 #endif
 
-byte late_at, late_outcome, late_after;
+byte late_at, late_outcome, late_after, late_after_written;
 byte owed;                      /* OUTCOME_FIRST: an outcome whose follow-up is not written yet */
 bool is_new;                    /* WAIT: an execution has written */
 bool moves;                     /* POSITION_LATER: a position that is not kept yet */
-byte moves_to;
+byte moves_to, moves_written;
 
 inline write_entry(o) {
     clock++;
 #ifdef COUNTER
     at = source.last + 1;
 #else
-    at = (APIECE * clock > source.last + 1 -> APIECE * clock : source.last + 1);
-    at = at + (at % APIECE != fell -> 1 : 0);
+    at = (clock > source.last + 1 -> clock : source.last + 1);
 #endif
-    source.entry[at] = o; source.after[at] = source.last; source.last = at; at = 0
+    source.entry[at] = o; source.after[at] = source.last; source.after_written[at] = source.last_written;
+    source.last = at; source.last_written = WRITTEN(o); at = 0
 }
 
 inline copy_source(to, from) {
-    for (i : 0 .. LAST) { to.entry[i] = from.entry[i]; to.after[i] = from.after[i] }
-    to.last = from.last; to.settled = from.settled; i = 0
+    for (i : 0 .. LAST) { to.entry[i] = from.entry[i]; to.after[i] = from.after[i]; to.after_written[i] = from.after_written[i] }
+    to.last = from.last; to.last_written = from.last_written; to.settled = from.settled; i = 0
 }
 inline copy_target(to, from) {
     for (i : 0 .. MOST) { to.got[i] = from.got[i] }
-    to.position = from.position; i = 0
+    to.position = from.position; to.written = from.written; i = 0
 }
 
 /* The replicas of the target have what it has. */
@@ -125,19 +127,19 @@ inline confirm() {
 }
 
 /* The entry before one that can be read. */
-inline pass_over(before) {
+inline pass_over(before, before_written) {
 #ifdef NAMES_IT
     skip
 #else
     do
-    :: before != 0 && source.entry[before] == UNREADABLE -> before = source.after[before]
+    :: before != 0 && source.entry[before] == UNREADABLE -> before_written = source.after_written[before]; before = source.after[before]
     :: else -> break
     od
 #endif
 }
 
 /* The target executes an entry.  `arrived`: it has it now, or had it before. */
-inline execute(p, o, a, arrived) {
+inline execute(p, o, a, w, arrived) {
     if
 #ifndef NO_POSITION
     :: p <= target.position -> arrived = true
@@ -152,9 +154,9 @@ inline execute(p, o, a, arrived) {
 #endif
         target.got[o]++; arrived = true; is_new = true;
 #ifdef POSITION_LATER
-        moves = true; moves_to = p
+        moves = true; moves_to = p; moves_written = WRITTEN(o)
 #else
-        target.position = p
+        target.position = p; target.written = WRITTEN(o)
 #endif
     fi
 }
@@ -187,13 +189,14 @@ end:
 #endif
 
 active [NR] proctype Relay() {
-    byte p, o, a, i;
+    byte p, o, a, w, i;
     byte early;         /* the target has refused this first entry */
     byte seen, back;    /* the position of the target when it looked, and the one to which it sets that back */
+    byte seen_written, back_written;
     byte looked;        /* 1 + the failovers to come when the target had it by its own position */
     bool arrived;
 #ifdef PIPES
-    byte second, second_o, second_a;    /* the entry behind the first one, which it has sent */
+    byte second, second_o, second_a, second_w;    /* the entry behind the first one, which it has sent */
     bool ignored;
 #endif
 end:
@@ -201,15 +204,15 @@ end:
     :: atomic { p == 0 && WAITS ->      /* read the first entry */
         for (i : 1 .. LAST) {
             if
-            :: READABLE(i) && p == 0 -> p = i; o = source.entry[i]; a = source.after[i]
+            :: READABLE(i) && p == 0 -> p = i; o = source.entry[i]; a = source.after[i]; w = source.after_written[i]
             :: else
             fi
         }
         i = 0;
-        pass_over(a);
+        pass_over(a, w);
 #ifndef NO_SKIP
         if
-        :: early == p -> a = 0      /* the outbox does not have the one before it any more */
+        :: early == p -> a = 0; w = 0      /* the outbox does not have the one before it any more */
         :: else
         fi;
 #endif
@@ -217,9 +220,9 @@ end:
         source.entry[p] = 0
 #endif
        }
-    :: atomic { p != 0 && !arrived -> execute(p, o, a, arrived);
+    :: atomic { p != 0 && !arrived -> execute(p, o, a, w, arrived);
         if
-        :: !arrived -> assert(early != p); early = p; p = 0; o = 0; a = 0
+        :: !arrived -> assert(early != p); early = p; p = 0; o = 0; a = 0; w = 0
         :: else -> confirm(); early = 0
         fi
        }
@@ -233,8 +236,8 @@ end:
         }
         i = 0;
         if
-        :: second != 0 -> second_o = source.entry[second]; second_a = source.after[second]; pass_over(second_a);
-            execute(second, second_o, second_a, ignored); is_new = false; ignored = false; second_o = 0; second_a = 0
+        :: second != 0 -> second_o = source.entry[second]; second_a = source.after[second]; second_w = source.after_written[second]; pass_over(second_a, second_w);
+            execute(second, second_o, second_a, second_w, ignored); is_new = false; ignored = false; second_o = 0; second_a = 0; second_w = 0
         :: else -> second = LAST
         fi
        }
@@ -243,28 +246,28 @@ end:
 #ifndef BLIND
     :: atomic { p != 0 && arrived && looked == 0 ->
         if
-        :: p <= target.position -> looked = 1 + failovers; seen = target.position
-        :: else -> p = 0; o = 0; a = 0; arrived = false
+        :: p <= target.position -> looked = 1 + failovers; seen = target.position; seen_written = target.written
+        :: else -> p = 0; o = 0; a = 0; w = 0; arrived = false
         fi
        }
 #if !defined(APART) && !defined(TWO_LINES)
-    :: atomic { looked > 1 + failovers && back == 0 -> looked = 0; seen = 0 }  /* the connection broke */
+    :: atomic { looked > 1 + failovers && back == 0 -> looked = 0; seen = 0; seen_written = 0 }  /* the connection broke */
 #endif
 #endif
     :: atomic { p != 0 && arrived && MAY_REMOVE && back == 0 ->
 #ifndef NO_AHEAD
         for (i : 1 .. LAST) {
             if
-            :: READABLE(i) && back == 0 -> back = 1 + source.after[i]
+            :: READABLE(i) && back == 0 -> back = 1 + source.after[i]; back_written = source.after_written[i]
             :: else
             fi
         }
         i = 0;
         if
 #ifdef LAST_ONLY
-        :: seen <= source.last -> back = 0
+        :: seen <= source.last -> back = 0; back_written = 0
 #endif
-        :: back == 0 || seen < back || (seen <= LAST && source.entry[(seen <= LAST -> seen : 0)] != 0) -> back = 0
+        :: back == 0 || seen < back || IS_KNOWN -> back = 0; back_written = 0
         :: else         /* the target has a position that the source does not know: the next step sets it back */
         fi;
 #endif
@@ -275,25 +278,25 @@ end:
             :: source.entry[p] == o -> source.entry[p] = 0
             :: else
             fi;
-            p = 0; o = 0; a = 0; looked = 0; seen = 0; arrived = false
+            p = 0; o = 0; a = 0; w = 0; looked = 0; seen = 0; seen_written = 0; arrived = false
         fi
        }
 #ifndef NO_AHEAD
     :: atomic { back != 0 ->
         if
-        :: target.position == seen -> target.position = back - 1; set_backs++
+        :: target.position == seen && target.written == seen_written -> target.position = back - 1; target.written = back_written; set_backs++
         :: else
         fi;
-        back = 0; p = 0; o = 0; a = 0; looked = 0; seen = 0; arrived = false
+        back = 0; back_written = 0; p = 0; o = 0; a = 0; w = 0; looked = 0; seen = 0; seen_written = 0; arrived = false
        }
 #endif
-    :: atomic { p != 0 && !arrived && faults > 0 -> faults--; execute(p, o, a, arrived); is_new = false;    /* the answer is lost */
+    :: atomic { p != 0 && !arrived && faults > 0 -> faults--; execute(p, o, a, w, arrived); is_new = false;    /* the answer is lost */
 #ifndef UNCONFIRMED
         arrived = false
 #endif
        }
-    :: atomic { p != 0 && !arrived && faults > 0 && late_at == 0 -> faults--; late_at = p; late_outcome = o; late_after = a }
-    :: atomic { p != 0 && faults > 0 -> faults--; p = 0; o = 0; a = 0; looked = 0; seen = 0; back = 0; arrived = false }       /* it dies */
+    :: atomic { p != 0 && !arrived && faults > 0 && late_at == 0 -> faults--; late_at = p; late_outcome = o; late_after = a; late_after_written = w }
+    :: atomic { p != 0 && faults > 0 -> faults--; p = 0; o = 0; a = 0; w = 0; looked = 0; seen = 0; seen_written = 0; back = 0; back_written = 0; arrived = false }       /* it dies */
     od
 }
 
@@ -301,8 +304,8 @@ active proctype Late() {
     bool arrived;
 end:
     do
-    :: atomic { late_at != 0 -> execute(late_at, late_outcome, late_after, arrived); is_new = false; late_at = 0; late_outcome = 0; late_after = 0; arrived = false }
-    :: atomic { moves -> target.position = moves_to; moves = false; moves_to = 0 }
+    :: atomic { late_at != 0 -> execute(late_at, late_outcome, late_after, late_after_written, arrived); is_new = false; late_at = 0; late_outcome = 0; late_after = 0; late_after_written = 0; arrived = false }
+    :: atomic { moves -> target.position = moves_to; target.written = moves_written; moves = false; moves_to = 0; moves_written = 0 }
     od
 }
 
@@ -318,7 +321,7 @@ end:
         :: true -> owed = 0;
             copy_source(source, old_source);
 #ifdef FALLS
-            clock = old_clock; fell = 1;
+            clock = old_clock;
 #endif
 #if !defined(ALONE) && !defined(APART)
             copy_target(target, old_target);
@@ -335,7 +338,7 @@ end:
 
 #ifdef IMPORTS
 active proctype Import() {
-    atomic { target.position = LAST + 1 }
+    atomic { target.position = LAST + 1; target.written = 0 }
 }
 #endif
 

@@ -6,7 +6,7 @@ use std::fmt;
 
 use dq::job::limits::{FENCE, Limit, ORDER, POSITION};
 use dq::job::{Fence, Metadata, TopicName};
-use dq::store::{MOST_AHEAD, OutboxEntry, check_ahead};
+use dq::store::{MOST_AHEAD, OutboxEntry, OutboxPosition, check_ahead};
 
 /// Checks such numbers, and cuts them back if it may.
 #[derive(Debug)]
@@ -15,8 +15,8 @@ pub(crate) struct Ahead {
     clock: u64,
     may_cut: bool,
     cut: Cut,
-    /// The last follow-ups of each source for each target: their position in the export, and here.
-    last: BTreeMap<(TopicName, TopicName), (u64, u64)>,
+    /// The last follow-ups of each source for each target: their place in the export, and their position here.
+    last: BTreeMap<(TopicName, TopicName), (u64, OutboxPosition)>,
 }
 
 /// What was cut back.
@@ -82,20 +82,24 @@ impl Ahead {
 
     /// Follow-ups. Those of a source for a target stay in their order.
     pub(crate) fn entry(&mut self, source: &TopicName, entry: OutboxEntry) -> Result<OutboxEntry, String> {
-        if entry.after >= entry.position {
-            return Err(format!("`after` is {}, which is not before `position`, {}", entry.after, entry.position));
+        let (was, after) = (entry.position.at, entry.after.at);
+        if after >= was {
+            return Err(format!("`after` is {after}, which is not before `position`, {was}"));
         }
         let key = (source.clone(), entry.target.clone());
         let last = self.last.get(&key).copied();
-        let cut = self.number(POSITION, entry.position)?;
-        let position = last.map_or(cut, |(was, here)| if was < entry.position { cut.max(here + 1) } else { cut });
+        let cut = self.number(POSITION, was)?;
+        let at = last.map_or(cut, |(last, here)| if last < was { cut.max(here.at + 1) } else { cut });
+        let position = OutboxPosition { at, written: entry.position.written.min(at) };
         let after = match last {
-            Some((was, here)) if was == entry.after => here,
-            _ => entry.after.min(position.saturating_sub(1)),
+            Some((last, here)) if last == after => here,
+            _ => {
+                let at = after.min(at.saturating_sub(1));
+                OutboxPosition { at, written: if at == after { entry.after.written } else { at } }
+            }
         };
-        self.last.insert(key, (entry.position, position));
-        let written = entry.written.min(position);
-        Ok(OutboxEntry { position, after, written, ..entry })
+        self.last.insert(key, (was, position));
+        Ok(OutboxEntry { position, after, ..entry })
     }
 }
 
@@ -110,7 +114,8 @@ mod tests {
 
     fn entry(position: u64, after: u64) -> OutboxEntry {
         let batch = Packed::from_bytes(Bytes::from_static(b"d"));
-        OutboxEntry { target: TopicName::new("mail").unwrap(), position, after, written: position, batch }
+        let [position, after] = [position, after].map(OutboxPosition::clock);
+        OutboxEntry { target: TopicName::new("mail").unwrap(), position, after, batch }
     }
 
     #[test]
@@ -134,8 +139,8 @@ mod tests {
         let near = cuts.entry(&source, entry(NOW - 5, 0)).unwrap();
         let first = cuts.entry(&source, entry(far - 9, NOW - 5)).unwrap();
         let second = cuts.entry(&source, entry(far + 3, far - 9)).unwrap();
-        assert_eq!((near.position, first.after, second.after), (NOW - 5, near.position, first.position));
-        assert!(near.position < first.position && first.position < second.position && second.position <= NOW + 3);
+        assert_eq!((near.position.at, first.after, second.after), (NOW - 5, near.position, first.position));
+        assert!(near.position < first.position && first.position < second.position && second.position.at <= NOW + 3);
         let mut metadata =
             Metadata { group_order: far + 8, parked_by: Some(Fence(FENCE.last())), ..Metadata::default() };
         cuts.metadata(&mut metadata).unwrap();
@@ -144,6 +149,6 @@ mod tests {
         assert_eq!(cuts.cut().numbers, 5);
         assert!(cuts.cut().to_string().ends_with("cut back by 34560000 seconds"), "{}", cuts.cut());
         // What no clock has given out is cut as well.
-        assert_eq!(cuts.entry(&source, entry(u64::MAX, 0)).unwrap().position, NOW + MOST_AHEAD);
+        assert_eq!(cuts.entry(&source, entry(u64::MAX, 0)).unwrap().position.at, NOW + MOST_AHEAD);
     }
 }

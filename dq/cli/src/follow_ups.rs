@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use dq::job::{AppName, TopicKey, TopicName};
-use dq::store::{BatchAnswer, FollowUpOutcome, MOST_READ, OutboxEntry, Packed, Producer, Store, relay_of};
+use dq::store::{
+    BatchAnswer, FollowUpOutcome, MOST_READ, OutboxEntry, OutboxPosition, Packed, Producer, Store, relay_of,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::ahead::Ahead;
@@ -29,6 +31,9 @@ pub struct FollowUpLine {
     /// When they were written, in µs, if that is not their place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written: Option<u64>,
+    /// When those in front of them were written, in µs, if that is not their place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after_written: Option<u64>,
     /// What they add or delete, as the store keeps it.
     pub batch_base64: String,
 }
@@ -36,9 +41,10 @@ pub struct FollowUpLine {
 impl FollowUpLine {
     fn of(topic: &TopicName, entry: OutboxEntry) -> Self {
         let batch_base64 = BASE64_STANDARD.encode(entry.batch.as_bytes());
-        let OutboxEntry { target, position, after, written, .. } = entry;
-        let written = Some(written).filter(|written| *written != position);
-        Self { topic: topic.clone(), target, position, after, written, batch_base64 }
+        let OutboxEntry { target, position, after, .. } = entry;
+        let [written, after_written] = [position, after].map(|of| Some(of.written).filter(|at| *at != of.at));
+        let (topic, position, after) = (topic.clone(), position.at, after.at);
+        Self { topic, target, position, after, written, after_written, batch_base64 }
     }
 
     /// The topic that wrote them, and the entry of its outbox.
@@ -47,8 +53,9 @@ impl FollowUpLine {
     /// What is wrong with the line.
     pub(crate) fn into_entry(self, ahead: &mut Ahead) -> Result<(TopicName, OutboxEntry), String> {
         let batch = Packed::from_bytes(decoded("batch_base64", &self.batch_base64)?);
-        let (position, written) = (self.position, self.written.unwrap_or(self.position));
-        let entry = OutboxEntry { target: self.target, position, after: self.after, written, batch };
+        let of = |at, written: Option<u64>| OutboxPosition { at, written: written.unwrap_or(at) };
+        let (position, after) = (of(self.position, self.written), of(self.after, self.after_written));
+        let entry = OutboxEntry { target: self.target, position, after, batch };
         entry.batch().map_err(|error| error.to_string())?;
         let entry = ahead.entry(&self.topic, entry)?;
         Ok((self.topic, entry))
@@ -66,8 +73,8 @@ pub(crate) struct Outboxes {
 struct Waiting {
     entries: usize,
     /// The position of the entry before the first one.
-    before: u64,
-    arrived: u64,
+    before: OutboxPosition,
+    arrived: OutboxPosition,
 }
 
 impl Waiting {
@@ -79,14 +86,14 @@ impl Waiting {
         target: &TopicName,
         repeating: Repeating,
     ) -> Result<u64, Failure> {
-        if self.arrived <= self.before {
-            return Ok(self.arrived);
+        if self.arrived.at <= self.before.at {
+            return Ok(self.arrived.at);
         }
         let what = format!("cannot read the outbox of topic `{}`", source.topic);
-        let behind = Some((target, self.arrived - 1));
+        let behind = Some((target, self.arrived.at - 1));
         let at = repeating.ask(&what, |_| store.follow_ups(source, behind, 1)).await?;
         let is_known = at.first().is_some_and(|entry| entry.target == *target && entry.position == self.arrived);
-        Ok(if is_known { self.arrived } else { 0 })
+        Ok(if is_known { self.arrived.at } else { 0 })
     }
 }
 
@@ -106,7 +113,7 @@ impl Outboxes {
             let is_last = page.len() < AT_ONCE;
             after = page.last().map(|seen| seen.target.clone());
             for seen in page {
-                let waiting = Waiting { entries: seen.waiting, before: seen.before, arrived: 0 };
+                let waiting = Waiting { entries: seen.waiting, before: seen.before, arrived: OutboxPosition::START };
                 self.of.insert((key.topic.clone(), seen.target), waiting);
             }
             if is_last {
@@ -158,9 +165,9 @@ impl Outboxes {
                 let entries = repeating.ask(&what, ask).await?;
                 let of_target: Vec<_> = entries.into_iter().filter(|entry| entry.target == *target).collect();
                 let Some(last) = of_target.last() else { break };
-                (at, read) = (last.position, read + of_target.len());
-                for entry in of_target.into_iter().filter(|entry| entry.position > arrived) {
-                    let after = if std::mem::take(&mut is_first) { 0 } else { entry.after };
+                (at, read) = (last.position.at, read + of_target.len());
+                for entry in of_target.into_iter().filter(|entry| entry.position.at > arrived) {
+                    let after = if std::mem::take(&mut is_first) { OutboxPosition::START } else { entry.after };
                     write(FollowUpLine::of(source, OutboxEntry { after, ..entry }))?;
                 }
             }
@@ -178,7 +185,7 @@ impl Outboxes {
 pub(crate) struct Late {
     pub(crate) lines: u64,
     /// The position that the target has.
-    pub(crate) position: u64,
+    pub(crate) position: OutboxPosition,
     /// Whether one of the lines has this position: then an earlier try of the import has brought them. Otherwise the source has it from elsewhere.
     pub(crate) is_of_import: bool,
 }
@@ -186,7 +193,7 @@ pub(crate) struct Late {
 impl Late {
     /// What to say of them.
     pub(crate) fn text(&self, source: &TopicName, target: &TopicName) -> String {
-        let (outcomes, position) = (many(self.lines as usize, "outcome"), self.position);
+        let (outcomes, position) = (many(self.lines as usize, "outcome"), self.position.at);
         format!(
             "the follow-ups of {outcomes} of topic `{source}` did nothing: topic `{target}` has had later ones from it, up to position {position}. If no \
              earlier import brought them, import them into an app whose topic `{source}` has not run"

@@ -10,8 +10,8 @@ use super::typed::Provider;
 use crate::job::{JobId, TopicKey, TopicName};
 use crate::store::{
     CommandKind, CommandOutcome, Danger, DueCount, Examine, Examined, GroupsPage, GroupsRequest, JobHistory, JobPlace,
-    MinuteCounts, NodesPage, NodesRequest, OutboxSeen, Page, PageRequest, Repair, Store, Stored, TopicNames,
-    TopicOverview,
+    MinuteCounts, NodesPage, NodesRequest, OutboxPosition, OutboxSeen, Page, PageRequest, Repair, Store, Stored,
+    TopicNames, TopicOverview,
 };
 use crate::time::Timestamp;
 
@@ -105,7 +105,7 @@ impl TopicProvider {
     }
 
     /// Up to which position the follow-ups of another topic have arrived.
-    pub(crate) fn arrived(&self, source: TopicName) -> Call<Query<u64>> {
+    pub(crate) fn arrived(&self, source: TopicName) -> Call<Query<OutboxPosition>> {
         self.asks(source, |store, key, source, _| store.arrived(key, source))
     }
 

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use super::FindingCode;
+use super::outbox::OutboxPosition;
 use crate::job::limits::FENCE;
 use crate::job::{Cause, JobId, Metadata, NodeId, Record, State, TopicName};
 
@@ -93,9 +94,9 @@ pub enum Repair {
         /// The topic whose follow-ups come.
         source: TopicName,
         /// The position that the topic has.
-        from: u64,
+        from: OutboxPosition,
         /// The position that it gets.
-        to: u64,
+        to: OutboxPosition,
     },
 }
 

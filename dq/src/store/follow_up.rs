@@ -51,7 +51,7 @@ impl FollowUps {
 impl OutboxEntry {
     /// Why it is sent to no target, whatever that would answer: this version of dq cannot read it, or its position is over the limit.
     pub(crate) fn unfit(&self) -> Option<StoreError> {
-        POSITION.check_kept(self.position).map_err(StoreError::from).and_then(|()| self.batch().map(drop)).err()
+        POSITION.check_kept(self.position.at).map_err(StoreError::from).and_then(|()| self.batch().map(drop)).err()
     }
 
     /// What the target does, with delays that count from the outcome.
@@ -64,7 +64,7 @@ impl OutboxEntry {
             source: "this version of dq cannot read the follow-up: use the version that wrote it".into(),
         };
         // No entry is written after the time of its position.
-        let written = Timestamp::ceil_micros(self.written.min(self.position));
+        let written = Timestamp::ceil_micros(self.position.written.min(self.position.at));
         let mut batch = read(&self.batch.0).ok_or_else(unknown)?;
         let mut by_topic: &mut [(TopicName, NewJob)] = &mut [];
         let mut jobs: &mut [NewJob] = &mut [];

@@ -136,9 +136,13 @@ impl Import {
     /// Checks the numbers that follow the clock by the store's clock, in µs. A repeat is none, so a store does this behind that.
     pub(super) fn check_ahead(&self, clock: u64) -> Result<(), StoreError> {
         check_ahead(FENCE, self.fence.0, clock)?;
-        let mut orders = self.copies.iter().filter_map(|copy| copy.record.group()).map(|(order, _)| order);
-        orders.try_for_each(|order| check_ahead(ORDER, order, clock))
+        check_ahead(ORDER, highest_order(&self.copies), clock)
     }
+}
+
+/// The highest order in a group of copies whose records can be read.
+pub(super) fn highest_order(copies: &[JobCopy]) -> u64 {
+    copies.iter().filter_map(|copy| copy.record.group()).map(|(order, _)| order).max().unwrap_or_default()
 }
 
 impl Batch {
@@ -155,7 +159,7 @@ impl Batch {
                 ("the number of members", change.what.len())
             }
             // The step passes over a job that is over a limit.
-            Self::Relay { entry } => return Ok(POSITION.check_kept(entry.position)?),
+            Self::Relay { entry } => return Ok(POSITION.check_kept(entry.position.at)?),
         };
         limited(what, size, MOST_JOBS)?;
         match self {

@@ -101,7 +101,7 @@ pub use operations::{Answer, Batch, BatchReply, Query, QueryReply, Request, Requ
 pub(crate) use outage::{Outage, Party, WARNING_PAUSE};
 pub use outbox::{
     Ahead, FOLLOW_UP_BYTES, FollowUpOutcome, FollowUps, MOST_ENTRIES, MOST_FOLLOW_UPS, MOST_READ, OutboxEntry,
-    OutboxSeen, Packed, Relay, Relayed, relay_of,
+    OutboxPosition, OutboxSeen, Packed, Relay, Relayed, relay_of,
 };
 pub(crate) use outbox::{OUT_OF_ORDER, is_relay};
 pub use overview::{DueCount, HolderSeen, MOST_BUCKETS, MOST_NODES, NodesPage, NodesRequest, TopicOverview};

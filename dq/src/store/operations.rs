@@ -22,9 +22,9 @@ use super::step::{
 use super::{
     AddOutcome, BatchAnswer, ChangeOutcome, Command, CommandOutcome, Danger, DueCount, Examine, Examined,
     ExportRequest, Exported, FollowUpOutcome, GroupsPage, GroupsRequest, HistorySetting, Import, ImportOutcome,
-    JobChange, JobHistory, JobPlace, MinuteCounts, NewJob, NodesPage, NodesRequest, Numbered, OutboxEntry, OutboxSeen,
-    Page, PageRequest, Relay, Relayed, Repair, SetChange, SetOutcome, SetSeen, SetTopic, SetsRequest, StoreError,
-    Stored, TopicCounts, TopicNames, TopicOverview, TopicSet, TopicState,
+    JobChange, JobHistory, JobPlace, MinuteCounts, NewJob, NodesPage, NodesRequest, Numbered, OutboxEntry,
+    OutboxPosition, OutboxSeen, Page, PageRequest, Relay, Relayed, Repair, SetChange, SetOutcome, SetSeen, SetTopic,
+    SetsRequest, StoreError, Stored, TopicCounts, TopicNames, TopicOverview, TopicSet, TopicState,
 };
 use crate::job::{AppName, JobId, TopicKey, TopicName};
 use crate::time::Timestamp;
@@ -151,8 +151,8 @@ macro_rules! operations {
         /// Returns the entries of the outbox of a topic behind this position of this target, target by target and in order; at most
         /// `limit`, which is 1 to [`MOST_READ`](crate::store::MOST_READ).
         FollowUps follow_ups(topic: &'a TopicKey, after: Option<(&'a TopicName, u64)>, limit: usize) -> Vec<OutboxEntry>;
-        /// Returns the position up to which the follow-ups of another topic of the app have arrived in a topic; 0: none has.
-        Arrived arrived(topic: &'a TopicKey, source: &'a TopicName) -> u64;
+        /// Returns the position up to which the follow-ups of another topic of the app have arrived in a topic; its start: none has.
+        Arrived arrived(topic: &'a TopicKey, source: &'a TopicName) -> OutboxPosition;
         /// Returns job sets that live in a topic: one, with members that it waits for, or a page of all.
         JobSets job_sets(topic: &'a TopicKey, request: &'a SetsRequest) -> Vec<SetSeen>;
         /// Returns what endangers the jobs of the store as a whole.

@@ -4,9 +4,12 @@
 //! [relays](super::Store::relay) the entries of each target in order. The target keeps the position of the last one in the step that executes it.
 
 use std::fmt;
+use std::num::ParseIntError;
+use std::str::FromStr;
 use std::time::Duration;
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 
 use crate::job::{JobId, NodeId, ProducerId, TopicName};
 
@@ -91,17 +94,55 @@ impl FollowUps {
     }
 }
 
+/// Where an entry of an outbox stands. Both numbers together tell entries apart: a store that falls back, and its clock too, may give the same place to
+/// another entry, which it writes at another time.
+///
+/// As a text it is the place, and behind a comma when the entry was written, unless that is the same number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+pub struct OutboxPosition {
+    /// The place: `max(last + 1, store clock in µs)` when the entry was written. 0 is before all entries.
+    pub at: u64,
+    /// When its outcome was settled, in µs.
+    pub written: u64,
+}
+
+impl OutboxPosition {
+    /// Before all entries.
+    pub const START: Self = Self::clock(0);
+
+    /// The place of an entry that has the time at which it was written.
+    pub const fn clock(at: u64) -> Self {
+        Self { at, written: at }
+    }
+}
+
+impl fmt::Display for OutboxPosition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.written == self.at {
+            true => write!(f, "{}", self.at),
+            false => write!(f, "{},{}", self.at, self.written),
+        }
+    }
+}
+
+impl FromStr for OutboxPosition {
+    type Err = ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, ParseIntError> {
+        let (at, written) = text.split_once(',').unwrap_or((text, text));
+        Ok(Self { at: at.parse()?, written: written.parse()? })
+    }
+}
+
 /// An entry of an outbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutboxEntry {
     /// The topic that it is for.
     pub target: TopicName,
-    /// Its position: `max(last + 1, store clock in µs)` when it was written.
-    pub position: u64,
-    /// The position of the entry before it for the same target; 0: it is the first.
-    pub after: u64,
-    /// When its outcome was settled, in µs. The position may be later: one more than the position of the entry before it.
-    pub written: u64,
+    /// Its position.
+    pub position: OutboxPosition,
+    /// The position of the entry before it for the same target.
+    pub after: OutboxPosition,
     /// What the target does.
     pub batch: Packed,
 }
@@ -127,10 +168,10 @@ pub struct Relay {
     pub node: NodeId,
     /// For how long from now it relays, unless it asks again.
     pub lease: Duration,
-    /// Targets that have answered entries, each with the position of the last one. The store removes the entries up to these, as far as
+    /// Targets that have answered entries, each with the place of the last one. The store removes the entries up to these, as far as
     /// the target has them by its own position.
     pub arrived: Vec<(TopicName, u64)>,
-    /// Entries that the node cannot read, by target and position: the store neither gives nor removes them.
+    /// Entries that the node cannot read, by target and place: the store neither gives nor removes them.
     pub unread: Vec<(TopicName, u64)>,
     /// Targets whose entries are not asked for, because they take none now.
     pub without: Vec<TopicName>,
@@ -155,16 +196,16 @@ pub struct Relayed {
     pub skipped: Option<String>,
 }
 
-/// A target whose position is above the predecessor of the first waiting entry, and at which no entry waits: so the source knows no entry at it.
+/// A target whose position is above the predecessor of the first waiting entry, and is that of no waiting entry: so the source does not know it.
 /// An import, or a source that a failover took back, has left it there, and the target may answer what waits for it as late, and do nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ahead {
     /// The target.
     pub target: TopicName,
     /// Its position.
-    pub position: u64,
+    pub position: OutboxPosition,
     /// The position to which it is set back: the position of the entry before the first waiting one.
-    pub back_to: u64,
+    pub back_to: OutboxPosition,
     /// Whether the position is ahead of the store's clock by more than [`MOST_AHEAD`](super::MOST_AHEAD).
     pub is_far: bool,
 }
@@ -179,5 +220,5 @@ pub struct OutboxSeen {
     /// When the first of them was written, in µs.
     pub oldest: u64,
     /// The position of the entry before the first one.
-    pub before: u64,
+    pub before: OutboxPosition,
 }

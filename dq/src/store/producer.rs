@@ -53,7 +53,7 @@ impl Batch {
             Self::Command { batch } => batch.number,
             Self::Change { batch } => batch.number,
             Self::Import { number, .. } | Self::Set { number, .. } | Self::JobSet { number, .. } => *number,
-            Self::Relay { entry } => entry.position,
+            Self::Relay { entry } => entry.position.at,
         }
     }
 }

@@ -11,7 +11,7 @@ use dq::store::file::FileStore;
 use dq::store::step::{Change, Outcome, Reconcile, RejoinDue, Sequenced, Settle, Transfer, USUAL_BYTES, Verdict};
 use dq::store::{
     AddOutcome, BatchAnswer, CopyPlace, FollowUpBatch, FollowUpOutcome, FollowUps, Import, JobCopy, MOST_AHEAD, NewJob,
-    Numbered, OnDead, OnDuplicate, OutboxEntry, SetChange, SetVerb, Store, relay_of,
+    Numbered, OnDead, OnDuplicate, OutboxEntry, OutboxPosition, SetChange, SetVerb, Store, relay_of,
 };
 use dq::time::Timestamp;
 use dq_tests::limits::{Sample, samples};
@@ -70,7 +70,8 @@ impl Doors<'_> {
     async fn relay(&mut self, target: &str, sample: &Sample, (position, after): (u64, u64), what: &FollowUpBatch) {
         let to = topic(target);
         let batch = packed(&to, what);
-        let entry = OutboxEntry { target: to.topic.clone(), position, after, written: position, batch };
+        let [position, after] = [position, after].map(OutboxPosition::clock);
+        let entry = OutboxEntry { target: to.topic.clone(), position, after, batch };
         let answer = self.store.producer(&to, &relay_of(&topic("source").topic)).relay(entry).await;
         self.note("relay", sample, matches!(answer, Ok(BatchAnswer::Done(done)) if done == [FollowUpOutcome::Done]));
     }
@@ -91,7 +92,7 @@ impl Doors<'_> {
             let behind = target.as_ref().map(|(target, position)| (target, *position));
             let entries = self.store.follow_ups(&home, behind, 1).await.unwrap();
             let Some(entry) = entries.into_iter().find(|entry| entry.target == topic("set").topic) else { return };
-            after = Some(entry.position);
+            after = Some(entry.position.at);
             let answer = self.store.producer(&topic("set"), &relay_of(&home.topic)).relay(entry).await.unwrap();
             assert!(matches!(answer, BatchAnswer::Done(done) if done == [FollowUpOutcome::Done]));
         }
@@ -213,10 +214,11 @@ async fn survives(opened: impl AsyncFn() -> Arc<dyn Store>) -> BTreeSet<String> 
     // A position at its limit leaves room for those that follow.
     for size in [limits::POSITION.least, limits::POSITION.most] {
         let to = topic(&format!("at-{size}"));
-        assert_eq!(again.arrived(&to, &topic("source").topic).await.unwrap(), size);
+        assert_eq!(again.arrived(&to, &topic("source").topic).await.unwrap().at, size);
         let id = JobId::new("next").unwrap();
         let batch = packed(&to, &FollowUpBatch::Delete(vec![id]));
-        let entry = OutboxEntry { target: to.topic.clone(), position: size + 1, after: size, written: size + 1, batch };
+        let [position, after] = [size + 1, size].map(OutboxPosition::clock);
+        let entry = OutboxEntry { target: to.topic.clone(), position, after, batch };
         let answer = again.producer(&to, &relay_of(&topic("source").topic)).relay(entry).await.unwrap();
         assert_eq!(answer, BatchAnswer::Done(vec![FollowUpOutcome::Done]));
     }

@@ -134,7 +134,7 @@ async fn an_import_refuses_follow_ups_at_a_position_that_no_clock_reaches_and_th
         let store = memory();
         let refused = tried(&*store, &export_with(position, 0, &[job("b")]), false).await;
         assert!(matches!(refused, Err(Failure::Line { line: 2, .. })), "{position}: {refused:?}");
-        assert_eq!(store.arrived(&topic("mail"), &key().topic).await.unwrap(), 0);
+        assert_eq!(store.arrived(&topic("mail"), &key().topic).await.unwrap().at, 0);
         run_with(&*store, &[("mail", "c")]).await;
         let entry = store.follow_ups(&key(), None, 1).await.unwrap().remove(0);
         let answer = store.producer(&topic("mail"), &relay_of(&key().topic)).relay(entry).await.unwrap();
@@ -174,7 +174,7 @@ async fn an_import_cuts_back_positions_that_are_ahead_of_the_clock_if_it_may_and
     assert!(report.to_string().contains("1 numbers (fences,"), "{report}");
     assert!(has(&*store, "mail", "b").await);
     let arrived = store.arrived(&topic("mail"), &key().topic).await.unwrap();
-    assert!((1..ahead - 399 * MOST_AHEAD).contains(&arrived), "{arrived}");
+    assert!((1..ahead - 399 * MOST_AHEAD).contains(&arrived.at), "{arrived}");
 }
 
 #[tokio::test]

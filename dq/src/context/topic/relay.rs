@@ -22,8 +22,8 @@ use crate::job::{TopicKey, TopicName};
 use crate::provider::RefusedJob;
 use crate::store::in_call_timeout;
 use crate::store::{
-    Ahead, BatchAnswer, FollowUpOutcome, MOST_ENTRIES, OutboxEntry, Producer, Relay as Request, Relayed, Repair,
-    StoreError, Waits, relay_of,
+    Ahead, BatchAnswer, FollowUpOutcome, MOST_ENTRIES, OutboxEntry, OutboxPosition, Producer, Relay as Request,
+    Relayed, Repair, StoreError, Waits, relay_of,
 };
 
 /// For how long the store gives no entries to others.
@@ -184,11 +184,11 @@ impl Relay {
         let sent = of_targets.into_iter().filter_map(|(target, mut entries)| {
             let (parts, known) = (Arc::clone(&self.parts), self.target(&target));
             let (producer, first) = (Arc::clone(&known.producer), entries.first_mut()?);
-            if known.early == Some(first.position) {
+            if known.early == Some(first.position.at) {
                 tracing::warn!(topic = %parts.key.topic, %target, "the topic has lost follow-ups that had arrived, in a failover: later ones follow without them");
-                first.after = 0;
+                first.after = OutboxPosition::START;
             }
-            let first = first.position;
+            let first = first.position.at;
             if known.failures > 0 {
                 // Whether it takes entries again, the first one shows.
                 entries.truncate(1);
@@ -213,7 +213,7 @@ impl Relay {
         if is_far {
             self.rest(&target, now);
             if let Some(since) = Waits::to_say(&mut self.target(&target).waits, &environment) {
-                tracing::error!(topic = %source, %target, %since, position, "the topic `target` has a position of follow-ups that is more than a day ahead of the store's clock: they wait. Find out who wrote it, and run `dq doctor --repair`");
+                tracing::error!(topic = %source, %target, %since, position = position.at, "the topic `target` has a position of follow-ups that is more than a day ahead of the store's clock: they wait. Find out who wrote it, and run `dq doctor --repair`");
             }
             return false;
         }
@@ -230,7 +230,7 @@ impl Relay {
         };
         match is_set_back {
             true => {
-                tracing::warn!(topic = %source, %target, position, back_to, "the topic `target` has a position of follow-ups that this topic does not know, after a failover or an import: what waits for it is sent again, and some of it may arrive twice");
+                tracing::warn!(topic = %source, %target, %position, %back_to, "the topic `target` has a position of follow-ups that this topic does not know, after a failover or an import: what waits for it is sent again, and some of it may arrive twice");
             }
             false => self.rest(&target, now),
         }
@@ -293,7 +293,7 @@ impl Relay {
 
 /// What became of the entries that a target was sent.
 struct Sent {
-    /// The position of the first of them.
+    /// The place of the first of them.
     first: u64,
     /// That of the last one which was answered.
     arrived: Option<u64>,
@@ -306,10 +306,10 @@ struct Sent {
 /// Sends the entries of one target without waiting for the answers in between: one that comes too early is refused, because it names the
 /// one before it.
 async fn send_all(parts: &Parts, producer: &dyn Producer, first: u64, entries: Vec<OutboxEntry>) -> Sent {
-    let send = |entry: OutboxEntry| (entry.target.clone(), entry.position, entry.written, producer.relay(entry));
+    let send = |entry: OutboxEntry| (entry.target.clone(), entry.position, producer.relay(entry));
     let answers: Vec<_> = entries.into_iter().map(send).collect();
     let mut sent = Sent { first, arrived: None, is_new: false, error: None };
-    for (target, position, written, answer) in answers {
+    for (target, position, answer) in answers {
         let answer = match in_call_timeout(&parts.environment, parts.node.call_timeout, "relay", answer).await {
             Ok(answer) => answer,
             Err(error) => {
@@ -318,11 +318,11 @@ async fn send_all(parts: &Parts, producer: &dyn Producer, first: u64, entries: V
             }
         };
         // The store removes it, unless the target is ahead.
-        sent.arrived = Some(position);
+        sent.arrived = Some(position.at);
         let BatchAnswer::Done(outcomes) = answer else { continue };
         sent.is_new = true;
         let micros = parts.environment.wall().as_millis().saturating_mul(1_000);
-        parts.stats.relayed(micros.saturating_sub(written));
+        parts.stats.relayed(micros.saturating_sub(position.written));
         for outcome in outcomes {
             if let FollowUpOutcome::Refused { id, cause } = outcome {
                 tracing::warn!(topic = %parts.key.topic, %target, job.id = %id, cause, "the target refuses a follow-up for good: it is passed over");

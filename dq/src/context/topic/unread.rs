@@ -10,7 +10,7 @@ use super::Parts;
 use crate::context::condition::Warned;
 use crate::job::TopicName;
 use crate::provider::RefusedJob;
-use crate::store::OutboxEntry;
+use crate::store::{OutboxEntry, OutboxPosition};
 
 /// How many such entries a relay passes over. The target of one more waits for the doctor.
 const MOST: usize = 1_000;
@@ -18,8 +18,8 @@ const MOST: usize = 1_000;
 /// The entries that a relay cannot read.
 #[derive(Debug, Default)]
 pub(super) struct Unread {
-    /// By target and position: the position of the entry before it.
-    known: BTreeMap<(TopicName, u64), u64>,
+    /// By target and place: the position of the entry before it.
+    known: BTreeMap<(TopicName, u64), OutboxPosition>,
     warned: Warned,
 }
 
@@ -45,23 +45,23 @@ impl Unread {
     }
 
     /// The position that an entry follows. `last` is the last entry that the round has so far.
-    fn before(&self, entry: &OutboxEntry, last: Option<&OutboxEntry>) -> u64 {
+    fn before(&self, entry: &OutboxEntry, last: Option<&OutboxEntry>) -> OutboxPosition {
         let mut before = entry.after;
-        while let Some(further) = self.known.get(&(entry.target.clone(), before)) {
+        while let Some(further) = self.known.get(&(entry.target.clone(), before.at)) {
             before = *further;
         }
         // The one before cannot be read so far that it names one. The round begins with the first that there is.
-        let follows = last.filter(|last| before == 0 && last.target == entry.target);
+        let follows = last.filter(|last| before.at == 0 && last.target == entry.target);
         follows.map_or(before, |last| last.position)
     }
 
     fn found(&mut self, parts: &Parts, OutboxEntry { target, position, after, .. }: &OutboxEntry, cause: String) {
-        let Entry::Vacant(place) = self.known.entry((target.clone(), *position)) else { return };
+        let Entry::Vacant(place) = self.known.entry((target.clone(), position.at)) else { return };
         // Another program may name any other entry.
-        place.insert(if after < position { *after } else { 0 });
+        place.insert(if after.at < position.at { *after } else { OutboxPosition::START });
         let topic = &parts.key.topic;
-        tracing::warn!(%topic, %target, position, cause, "a follow-up cannot be read: it stays in the outbox, and later ones pass it; `dq doctor` names it");
-        let job = format!("at position {position}");
+        tracing::warn!(%topic, %target, position = position.at, cause, "a follow-up cannot be read: it stays in the outbox, and later ones pass it; `dq doctor` names it");
+        let job = format!("at position {}", position.at);
         parts.stats.refused_follow_up(RefusedJob::new(target, &job, cause, parts.environment.wall()));
     }
 
@@ -82,19 +82,22 @@ mod tests {
 
     fn entry(target: &str, position: u64, after: u64) -> OutboxEntry {
         let batch = Packed::from_bytes(Bytes::new());
-        OutboxEntry { target: TopicName::new(target).unwrap(), position, after, written: position, batch }
+        let [position, after] = [position, after].map(OutboxPosition::clock);
+        OutboxEntry { target: TopicName::new(target).unwrap(), position, after, batch }
     }
 
     #[test]
     fn an_entry_follows_the_one_that_can_be_read_before_it() {
-        let known = [(3, 2), (4, 3), (7, 0)].map(|(position, after)| ((TopicName::new("a").unwrap(), position), after));
+        let known = [(3, 2), (4, 3), (7, 0)]
+            .map(|(position, after)| ((TopicName::new("a").unwrap(), position), OutboxPosition::clock(after)));
         let unread = Unread { known: known.into(), ..Unread::default() };
-        assert_eq!(unread.before(&entry("a", 2, 1), None), 1);
-        assert_eq!(unread.before(&entry("a", 5, 4), None), 2);
-        assert_eq!(unread.before(&entry("b", 5, 4), None), 4, "of another target");
+        let before = |entry: &OutboxEntry, last: Option<&OutboxEntry>| unread.before(entry, last).at;
+        assert_eq!(before(&entry("a", 2, 1), None), 1);
+        assert_eq!(before(&entry("a", 5, 4), None), 2);
+        assert_eq!(before(&entry("b", 5, 4), None), 4, "of another target");
         // The one before names none: it follows the last one of the round, or is the first that there is.
-        assert_eq!(unread.before(&entry("a", 8, 7), None), 0);
-        assert_eq!(unread.before(&entry("a", 8, 7), Some(&entry("a", 5, 2))), 5);
-        assert_eq!(unread.before(&entry("a", 8, 7), Some(&entry("0", 9, 8))), 0);
+        assert_eq!(before(&entry("a", 8, 7), None), 0);
+        assert_eq!(before(&entry("a", 8, 7), Some(&entry("a", 5, 2))), 5);
+        assert_eq!(before(&entry("a", 8, 7), Some(&entry("0", 9, 8))), 0);
     }
 }

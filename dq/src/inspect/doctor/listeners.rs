@@ -75,17 +75,17 @@ impl Doctor {
             arrived => arrived?,
         };
         let clock = from.counts().await?.clock.as_millis().saturating_mul(1_000);
-        if arrived <= seen.before || arrived <= clock.saturating_add(MOST_AHEAD) {
+        if arrived.at <= seen.before.at || arrived.at <= clock.saturating_add(MOST_AHEAD) {
             return Ok(());
         }
         // What has arrived since the outbox was read is gone by now.
         let waits = from.outbox(MOST_TARGETS).await?;
-        let Some(seen) = waits.iter().find(|now| now.target == seen.target && now.before < arrived) else {
+        let Some(seen) = waits.iter().find(|now| now.target == seen.target && now.before.at < arrived.at) else {
             return Ok(());
         };
         let text = format!(
-            "follow-ups of {} runs of topic {source} wait, because the topic has their position {arrived}, which is more than a day ahead of the clock",
-            seen.waiting
+            "follow-ups of {} runs of topic {source} wait, because the topic has their position {}, which is more than a day ahead of the clock",
+            seen.waiting, arrived.at
         );
         let set_back = Repair::SetBack { source: source.clone(), from: arrived, to: seen.before };
         let finding = Finding::new(FindingCode::TargetAhead, Some(seen.target.clone()), text);

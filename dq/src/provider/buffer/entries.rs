@@ -12,8 +12,8 @@ use crate::job::{AppName, Codec, JobId, Metadata, ProducerId, Record, State as J
 use crate::provider::RefusedJob;
 use crate::store::step::{MOST_JOBS, USUAL_BYTES};
 use crate::store::{
-    BatchAnswer, Command, CommandKind, Cursor, Due, NewJob, Numbered, OnDuplicate, OutboxEntry, Packed, Page,
-    PageRequest, Pending, Store, StoreError, Stored,
+    BatchAnswer, Command, CommandKind, Cursor, Due, NewJob, Numbered, OnDuplicate, OutboxEntry, OutboxPosition, Packed,
+    Page, PageRequest, Pending, Store, StoreError, Stored,
 };
 use crate::time::Timestamp;
 
@@ -82,10 +82,9 @@ pub(super) struct Given {
 }
 
 impl Read {
-    /// The entry under its number, behind another one. It was written at this time of the store's clock.
-    pub(super) fn entry(&self, topic: &TopicKey, position: u64, after: u64, written: Timestamp) -> OutboxEntry {
-        let (target, written) = (topic.topic.clone(), written.as_millis() * 1_000);
-        OutboxEntry { target, position, after, written, batch: self.batch.clone() }
+    /// The entry at its position, behind another one.
+    pub(super) fn entry(&self, topic: &TopicKey, position: OutboxPosition, after: OutboxPosition) -> OutboxEntry {
+        OutboxEntry { target: topic.topic.clone(), position, after, batch: self.batch.clone() }
     }
 }
 
@@ -277,7 +276,7 @@ fn read(topic: &TopicKey, stored: &Stored) -> Result<Read, StoreError> {
     let (_, payload) = stored.record.payload().map_err(|_| damaged("an entry does not decode"))?;
     let (bytes, batch) = (payload.len(), Packed::from_bytes(Bytes::copy_from_slice(payload)));
     let mut read = Read { place, written, batch, size: Size { jobs: 0, bytes } };
-    read.size.jobs = read.entry(topic, 0, 0, written).batch()?.len();
+    read.size.jobs = read.entry(topic, OutboxPosition::START, OutboxPosition::START).batch()?.len();
     Ok(read)
 }
 

@@ -12,7 +12,8 @@ use crate::environment::Environment;
 use crate::job::{JobId, TopicKey};
 use crate::provider::RefusedJob;
 use crate::store::{
-    BatchAnswer, FollowUpBatch, FollowUpOutcome, OutboxEntry, StoreError, Waits, in_call_timeout, relay_of,
+    BatchAnswer, FollowUpBatch, FollowUpOutcome, OutboxEntry, OutboxPosition, StoreError, Waits, in_call_timeout,
+    relay_of,
 };
 use crate::time::Timestamp;
 
@@ -138,14 +139,14 @@ impl Buffer {
         let given = self.entries.numbers(topic).await?;
         let is_given = |read: &Read, given: &Given| read.place <= given.place;
         let again =
-            given.filter(|given| arrived <= given.number && new.first().is_some_and(|read| is_given(read, given)));
+            given.filter(|given| arrived.at <= given.number && new.first().is_some_and(|read| is_given(read, given)));
         let last = match again {
             Some(given) => {
                 new.retain(|read| is_given(read, &given));
                 given.number
             }
             None => {
-                let before = given.map_or(0, |given| given.number).max(arrived);
+                let before = given.map_or(0, |given| given.number).max(arrived.at);
                 let first = before.saturating_add(1).max(clock.as_millis().saturating_mul(1_000));
                 let last = first.saturating_add(new.len() as u64 - 1);
                 let place = new.last().map_or(0, |read| read.place);
@@ -155,10 +156,12 @@ impl Buffer {
         };
         // An entry that overtakes the one before it is refused. The first one follows what the store has.
         let (first, wall) = (last.saturating_sub(new.len() as u64 - 1), environment.wall());
-        let numbered = new.into_iter().zip(first..).map(|(read, number)| {
-            let written =
-                Timestamp::from_millis(clock.as_millis().saturating_sub(wall.since(read.written).as_millis() as u64));
-            let entry = read.entry(topic, number, if number == first { 0 } else { number - 1 }, written);
+        let mut after = OutboxPosition::START;
+        let numbered = new.into_iter().zip(first..).map(|(read, at)| {
+            let written = clock.as_millis().saturating_sub(wall.since(read.written).as_millis() as u64);
+            let position = OutboxPosition { at, written: written.saturating_mul(1_000) };
+            let entry = read.entry(topic, position, after);
+            after = position;
             (read, entry)
         });
         Ok(numbered.collect())
@@ -166,7 +169,7 @@ impl Buffer {
 
     async fn drop_old(&self, topic: &TopicKey, old: &[Read]) -> Result<(), StoreError> {
         for read in old {
-            if let FollowUpBatch::Add(jobs) = read.entry(topic, 0, 0, read.written).batch()? {
+            if let FollowUpBatch::Add(jobs) = read.entry(topic, OutboxPosition::START, OutboxPosition::START).batch()? {
                 for job in jobs {
                     let cause = "it waited in the buffer for longer than `buffer_age`".to_owned();
                     self.refuse(topic, &job.id, cause);

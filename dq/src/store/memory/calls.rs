@@ -12,7 +12,9 @@ use std::time::Duration;
 use super::kept::Touches;
 use super::now::Now;
 use crate::job::ProducerId;
-use crate::store::{AddOutcome, Batch, BatchAnswer, BatchReply, CALL_SLOTS, CommandOutcome, StoreError, is_relay};
+use crate::store::{
+    AddOutcome, Batch, BatchAnswer, BatchReply, CALL_SLOTS, CommandOutcome, OutboxPosition, StoreError, is_relay,
+};
 use crate::time::Timestamp;
 
 /// How long the store keeps the answers of a producer after their last use.
@@ -52,8 +54,8 @@ impl KeptAnswer {
 /// The calls of one producer.
 #[derive(Debug, Clone, Default)]
 struct ProducerCalls {
-    /// The highest number that was executed.
-    highest: u64,
+    /// The highest number that was executed; of a relay, the position of its last entry.
+    highest: OutboxPosition,
     /// When an answer was last stored or returned.
     used: Timestamp,
     /// Number and answer, by number mod [`CALL_SLOTS`].
@@ -80,9 +82,10 @@ impl Calls {
         self.sweep(now);
         let (late, number) = (batch.late(), batch.number());
         let Some(calls) = self.producers.get_mut(producer) else { return Ok(None) };
+        let is_last = calls.highest == position_of(batch);
         match calls.slots.get(&(number % CALL_SLOTS)) {
             // Of a position only the last answer is kept.
-            Some((kept, answer)) if *kept == number && (number == calls.highest || !is_relay(producer.as_str())) => {
+            Some((kept, answer)) if *kept == number && (is_last || !is_relay(producer.as_str())) => {
                 calls.used = now.floor();
                 let reply = answer.reply();
                 if mem::discriminant(&reply) != mem::discriminant(&late) {
@@ -92,36 +95,38 @@ impl Calls {
                 Ok(Some(reply))
             }
             // A store on a disk keeps the position of an outbox, and not the answer.
-            _ if number <= calls.highest => Ok(Some(late)),
+            _ if number <= calls.highest.at => Ok(Some(late)),
             _ => Ok(None),
         }
     }
 
     /// Keeps the answer to a batch that the step has executed.
-    pub(super) fn keep(&mut self, now: Now, producer: &ProducerId, number: u64, reply: &BatchReply) {
+    pub(super) fn keep(&mut self, now: Now, producer: &ProducerId, number: OutboxPosition, reply: &BatchReply) {
         if is_relay(producer.as_str()) {
             self.moved.add(|| producer.clone());
         }
         let calls = self.producers.entry(producer.clone()).or_default();
-        calls.highest = calls.highest.max(number);
+        if number.at >= calls.highest.at {
+            calls.highest = number;
+        }
         calls.used = now.floor();
-        calls.slots.insert(number % CALL_SLOTS, (number, KeptAnswer::of(reply)));
+        calls.slots.insert(number.at % CALL_SLOTS, (number.at, KeptAnswer::of(reply)));
     }
 
     /// The highest number that was executed: of a relay, the position of its last entry that has arrived.
-    pub(super) fn highest(&self, producer: &ProducerId) -> u64 {
-        self.producers.get(producer).map_or(0, |calls| calls.highest)
+    pub(super) fn highest(&self, producer: &ProducerId) -> OutboxPosition {
+        self.producers.get(producer).map_or(OutboxPosition::START, |calls| calls.highest)
     }
 
     /// Sets the position of a relay, as a journal has it.
-    pub(super) fn put(&mut self, relay: &ProducerId, position: u64) {
+    pub(super) fn put(&mut self, relay: &ProducerId, position: OutboxPosition) {
         let calls = self.producers.entry(relay.clone()).or_default();
         (calls.highest, calls.slots) = (position, BTreeMap::new());
         self.moved.add(|| relay.clone());
     }
 
     /// Sets the position of a relay back, if it is this one. Returns whether it was.
-    pub(super) fn set_back(&mut self, relay: &ProducerId, from: u64, to: u64) -> bool {
+    pub(super) fn set_back(&mut self, relay: &ProducerId, from: OutboxPosition, to: OutboxPosition) -> bool {
         let is_there = self.highest(relay) == from;
         if is_there {
             self.put(relay, to);
@@ -130,7 +135,7 @@ impl Calls {
     }
 
     /// The relays, each with its position.
-    pub(super) fn positions(&self) -> impl Iterator<Item = (&ProducerId, u64)> {
+    pub(super) fn positions(&self) -> impl Iterator<Item = (&ProducerId, OutboxPosition)> {
         let relays = self.producers.iter().filter(|(producer, _)| is_relay(producer.as_str()));
         relays.map(|(relay, calls)| (relay, calls.highest))
     }
@@ -145,5 +150,13 @@ impl Calls {
         self.swept = now;
         let is_kept = |producer: &ProducerId| is_relay(producer.as_str());
         self.producers.retain(|producer, calls| is_kept(producer) || now.since(calls.used) < KEPT_FOR);
+    }
+}
+
+/// The position of an entry of an outbox. What any other producer sends has a number alone.
+pub(super) const fn position_of(batch: &Batch) -> OutboxPosition {
+    match batch {
+        Batch::Relay { entry } => entry.position,
+        other => OutboxPosition::clock(other.number()),
     }
 }

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use super::calls::position_of;
 use super::cell::Cell;
 use super::durable::Waits;
 use super::now::Now;
@@ -83,7 +84,7 @@ impl Topic {
     /// Executes the batch that a producer asks for, unless it was executed before or is late.
     pub(super) fn execute(&mut self, now: Now, producer: &ProducerId, batch: Batch) -> Result<BatchReply, StoreError> {
         batch.check()?;
-        let number = batch.number();
+        let number = position_of(&batch);
         if let Some(kept) = self.calls.kept(now, producer, &batch)? {
             return Ok(kept);
         }

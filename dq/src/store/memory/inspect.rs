@@ -104,15 +104,15 @@ impl Topic {
             entry.unfit().is_some().then(|| UnreadableRow {
                 topic: topic.topic.clone(),
                 key: "outbox".into(),
-                name: format!("{} {}", entry.target, entry.position).into(),
+                name: format!("{} {}", entry.target, entry.position.at).into(),
                 value: entry.batch.as_bytes().clone(),
-                follow_up: Some((entry.target.clone(), entry.position)),
+                follow_up: Some((entry.target.clone(), entry.position.at)),
             })
         };
         QueryReply::Examine(Examined {
             unreadable: entries.iter().filter_map(unreadable).collect(),
             looked_at: entries.len(),
-            next: next.map(|entry| format!("{} {}", entry.target, entry.position)),
+            next: next.map(|entry| format!("{} {}", entry.target, entry.position.at)),
             ..Examined::default()
         })
     }

@@ -6,7 +6,7 @@ use std::mem;
 use super::kept::Touches;
 use super::now::Now;
 use crate::job::{NodeId, TopicName};
-use crate::store::{Ahead, FollowUps, MOST_AHEAD, OutboxEntry, OutboxSeen, Packed, Relay, Relayed};
+use crate::store::{Ahead, FollowUps, MOST_AHEAD, OutboxEntry, OutboxPosition, OutboxSeen, Packed, Relay, Relayed};
 use crate::time::Timestamp;
 
 /// The follow-ups that have not arrived yet.
@@ -27,8 +27,8 @@ pub(super) struct Outbox {
 #[derive(Debug, Clone, Default)]
 pub(super) struct OfTarget {
     /// The position of the last entry, which may have arrived.
-    pub(super) last: u64,
-    /// By position.
+    pub(super) last: OutboxPosition,
+    /// By place.
     pub(super) entries: BTreeMap<u64, Kept>,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct OfTarget {
 #[derive(Debug, Clone)]
 pub(super) struct Kept {
     /// The position of the entry before it.
-    pub(super) after: u64,
+    pub(super) after: OutboxPosition,
     /// When it was written, in µs.
     pub(super) written: u64,
     /// What the target does.
@@ -44,9 +44,13 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    fn entry(&self, target: &TopicName, position: u64) -> OutboxEntry {
-        let Self { after, written, batch } = self.clone();
-        OutboxEntry { target: target.clone(), position, after, written, batch }
+    pub(super) const fn position(&self, at: u64) -> OutboxPosition {
+        OutboxPosition { at, written: self.written }
+    }
+
+    fn entry(&self, target: &TopicName, at: u64) -> OutboxEntry {
+        let Self { after, batch, .. } = self.clone();
+        OutboxEntry { target: target.clone(), position: self.position(at), after, batch }
     }
 }
 
@@ -72,28 +76,36 @@ impl Outbox {
     /// Writes the follow-ups of an outcome.
     pub(super) fn write(&mut self, now: Now, follow_ups: &FollowUps) {
         for (target, batch) in follow_ups.parts() {
-            let position = now.micros().max(self.last.saturating_add(1));
-            let after = self.of_targets.get(target).map_or(0, |of| of.last);
-            let (target, written, batch) = (target.clone(), now.micros(), batch.clone());
-            self.put(OutboxEntry { target: target.clone(), position, after, written, batch });
-            self.touched.add(|| (target.clone(), Change::New(position)));
+            let written = now.micros();
+            let position = OutboxPosition { at: written.max(self.last.saturating_add(1)), written };
+            let after = self.of_targets.get(target).map_or(OutboxPosition::START, |of| of.last);
+            self.put(OutboxEntry { target: target.clone(), position, after, batch: batch.clone() });
+            self.touched.add(|| (target.clone(), Change::New(position.at)));
         }
     }
 
     pub(super) fn put(&mut self, entry: OutboxEntry) {
-        let OutboxEntry { target, position, after, written, batch } = entry;
+        let OutboxEntry { target, position, after, batch } = entry;
         self.raise(&target, position);
         self.bytes += bytes_of(&batch);
         let of = self.of_targets.entry(target).or_default();
-        let old = of.entries.insert(position, Kept { after, written, batch });
+        let old = of.entries.insert(position.at, Kept { after, written: position.written, batch });
         self.bytes -= old.map_or(0, |old| bytes_of(&old.batch));
     }
 
     /// No later entry gets this position or a smaller one.
-    pub(super) fn raise(&mut self, target: &TopicName, position: u64) {
-        self.last = self.last.max(position);
+    pub(super) fn raise(&mut self, target: &TopicName, position: OutboxPosition) {
+        self.last = self.last.max(position.at);
         let of = self.of_targets.entry(target.clone()).or_default();
-        of.last = of.last.max(position);
+        if position.at >= of.last.at {
+            of.last = position;
+        }
+    }
+
+    /// The position of the entry at this place, which is gone.
+    pub(super) fn gone(&self, target: &TopicName, at: u64) -> OutboxPosition {
+        let last = self.of_targets.get(target).map(|of| of.last).filter(|last| last.at == at);
+        last.unwrap_or(OutboxPosition::clock(at))
     }
 
     /// Removes what has arrived, but what no node could read.
@@ -103,7 +115,7 @@ impl Outbox {
         let stay: Vec<_> = stay.into_iter().map(|(at, kept)| kept.entry(target, at)).collect();
         self.remove(target, position);
         for entry in stay {
-            self.touched.add(|| (target.clone(), Change::New(entry.position)));
+            self.touched.add(|| (target.clone(), Change::New(entry.position.at)));
             self.put(entry);
         }
     }
@@ -145,14 +157,14 @@ impl Outbox {
 
     /// The entries behind this one.
     pub(super) fn behind(&self, after: Option<(&TopicName, u64)>, limit: usize) -> Vec<OutboxEntry> {
-        let is_behind = |entry: &OutboxEntry| after.is_none_or(|after| (&entry.target, entry.position) > after);
+        let is_behind = |entry: &OutboxEntry| after.is_none_or(|after| (&entry.target, entry.position.at) > after);
         self.entries().filter(is_behind).take(limit).collect()
     }
 
     /// The next entries that the node asks for, but of those targets in `without`.
     fn next(&self, request: &Relay, without: &[TopicName]) -> Vec<OutboxEntry> {
         let mut size = 0;
-        let is_unread = |entry: &OutboxEntry| is_unread(request, &entry.target, entry.position);
+        let is_unread = |entry: &OutboxEntry| is_unread(request, &entry.target, entry.position.at);
         let asked = self.entries().filter(|entry| !without.contains(&entry.target) && !is_unread(entry));
         let fit = asked.enumerate().take_while(|(n, entry)| {
             size += entry.batch.as_bytes().len();
@@ -169,19 +181,20 @@ impl Outbox {
         self.of_targets.get(target)?.entries.get(&position)
     }
 
-    /// The target is ahead, if it has a position at which there is no entry. What no node could read tells nothing: later ones have passed it.
-    fn ahead(&self, now: Now, request: &Relay, target: &TopicName, position: u64) -> Option<Ahead> {
+    /// The target is ahead, if it has a position that is of no entry. What no node could read tells nothing: later ones have passed it.
+    fn ahead(&self, now: Now, request: &Relay, target: &TopicName, position: OutboxPosition) -> Option<Ahead> {
         let entries = &self.of_targets.get(target)?.entries;
         let back_to = entries.iter().find(|(at, _)| !is_unread(request, target, **at))?.1.after;
-        if position <= back_to || entries.contains_key(&position) {
+        let is_known = entries.get(&position.at).is_some_and(|kept| kept.written == position.written);
+        if position.at <= back_to.at || is_known {
             return None;
         }
-        let is_far = position > now.micros().saturating_add(MOST_AHEAD);
+        let is_far = position.at > now.micros().saturating_add(MOST_AHEAD);
         Some(Ahead { target: target.clone(), position, back_to, is_far })
     }
 
     /// The next entries for the node that relays, once what has arrived is gone. `arrived` are the positions that the targets themselves have.
-    pub(super) fn relay(&mut self, now: Now, request: &Relay, arrived: &[(TopicName, u64)]) -> Relayed {
+    pub(super) fn relay(&mut self, now: Now, request: &Relay, arrived: &[(TopicName, OutboxPosition)]) -> Relayed {
         // Further ahead is a time from before the clock fell back.
         let ahead = now.floor()..now.after(request.lease);
         let other = self
@@ -199,7 +212,7 @@ impl Outbox {
                 ahead.push(one);
             } else {
                 let answered = request.arrived.iter().find(|(answered, _)| answered == target);
-                let arrived = answered.map_or(*position, |(_, answered)| *answered.min(position));
+                let arrived = answered.map_or(position.at, |(_, answered)| position.at.min(*answered));
                 self.remove_arrived(target, arrived, &request.unread);
             }
         }

@@ -16,7 +16,7 @@ impl Topic {
         relay: &ProducerId,
         entry: &OutboxEntry,
     ) -> Result<Vec<FollowUpOutcome>, StoreError> {
-        if entry.after != 0 && self.calls.highest(relay) != entry.after {
+        if entry.after.at != 0 && self.calls.highest(relay) != entry.after {
             // After a failover an earlier follow-up may not have come, or one of which the source knows nothing.
             return Err(StoreError::Refused { operation: "relay", reason: OUT_OF_ORDER.to_owned() });
         }

@@ -54,8 +54,8 @@ impl Options {
 #[derive(Debug, Default)]
 pub(super) struct AddBatch {
     number: u64,
-    /// Of an entry of an outbox: the position of the one before it.
-    after: Option<u64>,
+    /// Of an entry of an outbox: its number as the script takes it.
+    relayed: Option<String>,
     /// The set of which the jobs become members, as the script takes it.
     membership: Option<String>,
     /// Jobs that are not sent, because they are refused for certain: the set is told that they have left.
@@ -90,9 +90,9 @@ impl AddBatch {
         batch
     }
 
-    /// The batch of an entry of an outbox: the number is its position.
-    pub(super) fn behind(mut self, after: u64) -> Self {
-        self.after = Some(after);
+    /// The batch of an entry of an outbox, whose number is this text.
+    pub(super) fn relayed(mut self, number: String) -> Self {
+        self.relayed = Some(number);
         self
     }
 
@@ -183,7 +183,7 @@ impl AddBatch {
     /// Whether a plain batch needs the keys of a topic with groups, histories and limits: because its caller bounds it, or because it is an entry of
     /// an outbox. If the script asked for these keys, the entries that were sent behind this one would be refused.
     pub(super) fn is_wide(&self) -> bool {
-        self.is_bounded() || self.after.is_some()
+        self.is_bounded() || self.relayed.is_some()
     }
 
     fn has_chosen_ids(&self) -> bool {
@@ -213,9 +213,9 @@ impl AddBatch {
         let of_jobs = self.jobs.iter().flat_map(|(id, record)| [id.as_str().len(), record.as_bytes().len()]);
         let others = repeat_n(32, 5 + 2 * self.groups.len() + nodes.len());
         call.cmd.reserve_space_for_args(of_jobs.chain(others));
-        match self.after {
+        match &self.relayed {
             None => call.cmd.arg(self.number),
-            Some(after) => call.cmd.arg(format!("{}<{after}", self.number)),
+            Some(number) => call.cmd.arg(number),
         };
         call.cmd
             .arg(letters(self.notes.letters().into_iter().chain(flags)))

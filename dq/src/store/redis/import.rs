@@ -7,6 +7,7 @@ use foldhash::fast::FixedState;
 use super::record_notes::{RecordNotes, letters};
 use super::reply::{Reply, malformed, state};
 use super::scripts::ScriptCall;
+use crate::store::limits::highest_order;
 use crate::store::{BatchAnswer, CopyPlace, Import, ImportOutcome, JobCopy, OnDuplicate, StoreError};
 
 /// Which copies of a batch are not sent, because an earlier one has their id.
@@ -42,6 +43,7 @@ pub(super) fn write(mut call: ScriptCall, number: u64, import: Import) -> (Scrip
     call.push(letters(notes.letters().into_iter().chain([(has_schedules, 'h'), (takes_ids, 'u')])));
     call.push(notes.longest.next_power_of_two());
     call.push(import.fence.0);
+    call.push(highest_order(&copies));
     for copy in &copies {
         call.push(copy.place.letter());
         call.push(copy.id.as_str());

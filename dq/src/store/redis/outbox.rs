@@ -11,7 +11,9 @@ use super::scripts::{Step, TopicScripts};
 use super::unreadable::{shown, unreadable};
 use super::{RedisStore, millis};
 use crate::job::{TopicKey, TopicName};
-use crate::store::{Ahead, MOST_AHEAD, OutboxEntry, OutboxSeen, Packed, Relay, Relayed, StoreError, relay_of};
+use crate::store::{
+    Ahead, MOST_AHEAD, OutboxEntry, OutboxPosition, OutboxSeen, Packed, Relay, Relayed, StoreError, relay_of,
+};
 
 impl RedisStore {
     /// The targets say what they have, and the script removes that. The two go over one connection, which a failover breaks.
@@ -28,8 +30,8 @@ impl RedisStore {
             call = call.arg(request.arrived.len()).arg(request.unread.len());
             for ((target, answered), position) in request.arrived.iter().zip(&positions) {
                 // Where another program has written over what a target has, nothing of it is removed, and its entries come again.
-                let position = position_of("relay", position).unwrap_or(0);
-                call = call.arg(target.as_str()).arg(position).arg(*answered);
+                let OutboxPosition { at, written } = position_of("relay", position).unwrap_or_default();
+                call = call.arg(target.as_str()).arg(at).arg(written).arg(*answered);
             }
             for (target, position) in &request.unread {
                 call = call.arg(target.as_str()).arg(format!("{position:016}"));
@@ -54,11 +56,11 @@ impl RedisStore {
         &self,
         topic: &TopicKey,
         source: &TopicName,
-        from: u64,
-        to: u64,
+        from: OutboxPosition,
+        to: OutboxPosition,
     ) -> Result<bool, StoreError> {
         let scripts = TopicScripts::new(&self.scripts, self.keyspace.of(topic), relay_of(source).as_str());
-        let answer = self.shards.ask(scripts.call(Step::SetBack).arg(from).arg(to)).await?;
+        let answer = self.shards.ask(scripts.call(Step::SetBack).arg(from.to_string()).arg(to.to_string())).await?;
         Ok(answer == Value::Int(1))
     }
 
@@ -75,7 +77,7 @@ impl RedisStore {
         entries_in(Reply::list("follow_ups", self.shards.read_key("follow_ups", key, "ZRANGE", page).await?)?)
     }
 
-    pub(super) async fn arrived_in(&self, topic: &TopicKey, source: &TopicName) -> Result<u64, StoreError> {
+    pub(super) async fn arrived_in(&self, topic: &TopicKey, source: &TopicName) -> Result<OutboxPosition, StoreError> {
         position_of("arrived", &self.shards.command("arrived", &self.position_in(topic, source)).await?)
     }
 
@@ -97,23 +99,28 @@ impl RedisStore {
         self.shards.ask_list(call).await?.each(|reply| {
             let target = TopicName::stored(&reply.text()?).map_err(|_| malformed("outbox", "a name is no topic"))?;
             let (waiting, oldest) = (reply.count()?, reply.count()? as u64);
-            Ok(Some(OutboxSeen { target, waiting, oldest, before: reply.count()? as u64 }))
+            let before = position_in("outbox", &reply.text()?)?;
+            Ok(Some(OutboxSeen { target, waiting, oldest, before }))
         })
     }
 }
 
 /// The position in the answer to that command. What was answered may follow it.
-fn position_of(operation: &'static str, kept: &Value) -> Result<u64, StoreError> {
+fn position_of(operation: &'static str, kept: &Value) -> Result<OutboxPosition, StoreError> {
     let Value::Array(kept) = kept else { return Err(malformed(operation, "expected a list")) };
-    let Some(Value::BulkString(kept)) = kept.first() else { return Ok(0) };
-    let position = kept.split(|byte| !byte.is_ascii_digit()).next().and_then(|text| std::str::from_utf8(text).ok());
-    position.and_then(|text| text.parse().ok()).ok_or_else(|| malformed(operation, "a position is no number"))
+    let Some(Value::BulkString(kept)) = kept.first() else { return Ok(OutboxPosition::START) };
+    let position = kept.split(|byte| *byte == b' ').next().and_then(|text| std::str::from_utf8(text).ok());
+    position_in(operation, position.unwrap_or_default())
+}
+
+fn position_in(operation: &'static str, text: &str) -> Result<OutboxPosition, StoreError> {
+    text.parse().map_err(|_| malformed(operation, "a position is no number"))
 }
 
 fn ahead_of(reply: &mut Reply) -> Result<Option<Ahead>, StoreError> {
     let target = TopicName::stored(&reply.text()?).map_err(|_| malformed("relay", "a name is no topic"))?;
-    let number = |text: String| text.parse().map_err(|_| malformed("relay", "a position is no number"));
-    let (position, back_to) = (number(reply.text()?)?, number(reply.text()?)?);
+    let position = position_in("relay", &format!("{},{}", reply.text()?, reply.text()?))?;
+    let back_to = position_in("relay", &reply.text()?)?;
     Ok(Some(Ahead { target, position, back_to, is_far: reply.count()? == 1 }))
 }
 
@@ -136,12 +143,18 @@ pub(super) fn entry_of(bytes: &Bytes) -> Option<OutboxEntry> {
         text
     };
     let target = TopicName::stored(text()?).ok()?;
-    let position = text()?.parse().ok()?;
+    let place = text()?.parse().ok()?;
     let before = text().and_then(|before| {
-        let (after, written) = before.split_once(',').map_or((before, None), |(after, at)| (after, Some(at)));
-        Some((after.parse().ok()?, written.map_or(Some(position), |at| at.parse().ok())?))
+        let (after, written) = before.split_once(';').map_or((before, None), |(after, at)| (after, Some(at)));
+        Some((after.parse().ok()?, written.map_or(Some(place), |at| at.parse().ok())?))
     });
-    let (after, written) = before.unwrap_or((0, position));
+    let (after, written) = before.unwrap_or((OutboxPosition::START, place));
     let batch = if before.is_some() { bytes.slice(at..) } else { Bytes::new() };
-    Some(OutboxEntry { target, position, after, written, batch: Packed::from_bytes(batch) })
+    let position = OutboxPosition { at: place, written };
+    Some(OutboxEntry { target, position, after, batch: Packed::from_bytes(batch) })
+}
+
+/// The number of an entry, as the part `calls` takes it.
+pub(super) fn number_of(entry: &OutboxEntry) -> String {
+    format!("{}<{}", entry.position, entry.after)
 }

@@ -16,6 +16,7 @@ use super::connection::OrderedConnection;
 use super::directory::Entry;
 use super::import;
 use super::job_sets;
+use super::outbox::number_of;
 use super::reply::{Reply, codes, malformed, state};
 use super::scripts::{ScriptCall, Step, TopicScripts};
 use super::told::Told;
@@ -164,12 +165,12 @@ impl RedisProducer {
             FollowUpBatch::Add(jobs) => self.relay_adds(entry, jobs, None, over),
             FollowUpBatch::Members(of, jobs) => self.relay_adds(entry, jobs, Some(&of), over),
             FollowUpBatch::Set(change) => {
-                let changed = self.change_set(format!("{}<{}", entry.position, entry.after), &change);
+                let changed = self.change_set(number_of(entry), &change);
                 relayed(changed, move |outcomes| FollowUpOutcome::of_set(&change, &outcomes))
             }
             FollowUpBatch::Delete(ids) => {
                 let deletes: Vec<_> = ids.into_iter().map(|id| Command::new(CommandKind::Delete, id)).collect();
-                let deleted = self.command(format!("{}<{}", entry.position, entry.after), &deletes);
+                let deleted = self.command(number_of(entry), &deletes);
                 relayed(deleted, |outcomes| FollowUpOutcome::of_deletes(&outcomes))
             }
         }
@@ -184,7 +185,7 @@ impl RedisProducer {
     ) -> Pending<BatchReply> {
         let known = jobs.iter().map(|job| (job.id.clone(), job.on_duplicate)).collect();
         let ids = over.iter().map(|(_, id, _)| id.clone()).collect();
-        let added = self.add(AddBatch::new(entry.position, jobs).behind(entry.after).of_set(of, ids));
+        let added = self.add(AddBatch::new(entry.position.at, jobs).relayed(number_of(entry)).of_set(of, ids));
         relayed(added, |outcomes| with_those_over(over, FollowUpOutcome::of_adds(known, outcomes)))
     }
 

@@ -15,7 +15,7 @@ use super::scripts::body;
 use crate::job::limits::POSITION;
 use crate::job::{GroupName, JobId, TopicKey, TopicName};
 use crate::store::statistics::MinuteCounts;
-use crate::store::{Examined, OnDead, OutboxEntry, StoreError, UnreadableRow};
+use crate::store::{Examined, OnDead, OutboxEntry, OutboxPosition, StoreError, UnreadableRow};
 
 /// The keys whose rows the doctor reads one by one, and about how many at a time. Those of [`Key::Jobs`], [`Key::BroadcastJobs`] and
 /// [`Key::Running`] it has read before, as jobs.
@@ -67,8 +67,9 @@ fn is_number(value: &[u8]) -> bool {
     text(value).is_some_and(|value| value.parse::<u64>().is_ok())
 }
 
+/// Whether this is a position of an outbox, or its place alone.
 fn is_position(value: &[u8]) -> bool {
-    text(value).and_then(|value| value.parse().ok()).is_some_and(|position: u64| position <= POSITION.last())
+    text(value).and_then(|value| value.parse().ok()).is_some_and(|OutboxPosition { at, .. }| at <= POSITION.last())
 }
 
 /// Whether a score is a time, or a sum of one and what priorities and groups add to it, as far as a script calculates exactly.
@@ -251,7 +252,7 @@ fn unreadable_in(rows: Reply, topic: &TopicKey, key: Key, owner: &str) -> Result
 /// A row of a key, whose owner is empty or a node or a set.
 pub(super) fn unreadable_row(topic: &TopicKey, (key, owner): (Key, &str), name: Bytes, value: Bytes) -> UnreadableRow {
     let follow_up = entry_of(&name).filter(|_| key == Key::Outbox);
-    let follow_up = follow_up.map(|entry| (entry.target, entry.position));
+    let follow_up = follow_up.map(|entry| (entry.target, entry.position.at));
     let key = if owner.is_empty() { key.suffix().to_owned() } else { format!("{}:{owner}", key.suffix()) };
     UnreadableRow { topic: topic.topic.clone(), key, name, value, follow_up }
 }

@@ -12,7 +12,7 @@ use dq::schedule::{Definition, JobOfTick, OnMissed, Origin, Overlap, Ticks, Time
 use dq::store::step::{Change, Ending};
 use dq::store::{
     BatchAnswer, ChangeKind, CopyPlace, Due, FollowUpBatch, FollowUpOutcome, FollowUps, Import, JobChange, JobCopy,
-    MOST_AHEAD, Membership, NewJob, OnDead, OnDuplicate, OutboxEntry, SetChange, SetVerb, StoreError,
+    MOST_AHEAD, Membership, NewJob, OnDead, OnDuplicate, OutboxEntry, OutboxPosition, SetChange, SetVerb, StoreError,
 };
 use dq::time::Timestamp;
 
@@ -91,7 +91,8 @@ fn entry(target: &Topic, (position, after): (u64, u64), batch: &FollowUpBatch) -
     let mut follow_ups = FollowUps::default();
     follow_ups.push(target.key.topic.clone(), batch);
     let (target, batch) = follow_ups.parts()[0].clone();
-    OutboxEntry { target, position, after, written: position, batch }
+    let [position, after] = [position, after].map(OutboxPosition::clock);
+    OutboxEntry { target, position, after, batch }
 }
 
 /// How many jobs the topic holds.
@@ -189,7 +190,7 @@ pub async fn member_over_a_limit_has_left(t: &Topic) {
     t.producer_named("set").job_set(1, change).await.expect("job_set is answered");
     let arrives = t.relay_of("n", &[], &[]).await.entries.remove(0);
     // What a program that knows no limit would have sent.
-    let altered = entry(&target, (arrives.position, 0), &FollowUpBatch::Members(membership(), members));
+    let altered = entry(&target, (arrives.position.at, 0), &FollowUpBatch::Members(membership(), members));
     let outcomes = target.gets(t, &altered).await.expect("relay is answered");
     let BatchAnswer::Done(outcomes) = outcomes else { panic!("it has not arrived before") };
     assert!(
@@ -215,7 +216,7 @@ pub async fn position_over_its_limit_is_refused(t: &Topic) {
         let refused = target.gets(t, &entry(&target, (position, 0), &add)).await.map(drop);
         is_refused(&id("a"), refused);
         let arrived = target.store.arrived(&target.key, &t.key.topic).await.expect("arrived is answered");
-        assert_eq!((arrived, target.state("a").await), (0, None), "{position}");
+        assert_eq!((arrived, target.state("a").await), (OutboxPosition::START, None), "{position}");
     }
     target.close().await;
 }

@@ -10,7 +10,7 @@ use dq::job::{NodeId, State, TopicName};
 use dq::store::step::{Change, Claim, Ending, USUAL_BYTES, Verdict};
 use dq::store::{
     Ahead, BatchAnswer, FollowUpBatch, FollowUpOutcome, FollowUps, Limit, MOST_AHEAD, MOST_FOLLOW_UPS, MOST_READ,
-    NewJob, OnDuplicate, OutboxEntry, Relay, Relayed, Repair, StoreError, TopicChange, relay_of,
+    NewJob, OnDuplicate, OutboxEntry, OutboxPosition, Relay, Relayed, Repair, StoreError, TopicChange, relay_of,
 };
 
 /// For how long these nodes relay.
@@ -30,6 +30,8 @@ fn asked(node: NodeId, arrived: Vec<(TopicName, u64)>, unread: &[(TopicName, u64
     let unread = unread.to_vec();
     Relay { node, lease: LEASE, arrived, unread, without, limit: 100, bytes: USUAL_BYTES }
 }
+
+const START: OutboxPosition = OutboxPosition::START;
 
 impl Topic {
     /// A run of the job `name`, which ends with an ack and these follow-ups.
@@ -88,7 +90,7 @@ pub async fn follow_ups_arrive_after_their_outcome(t: &Topic) {
     t.advance(secs(10)).await;
     let entries = t.outbox(&[]).await;
     assert_eq!(entries.len(), 1);
-    assert_eq!((entries[0].after, seen[0].oldest), (0, entries[0].position));
+    assert_eq!((entries[0].after, seen[0].oldest), (START, entries[0].position.at));
     assert_eq!(target.gets_new(t, &entries[0]).await, [FollowUpOutcome::Done, FollowUpOutcome::Done]);
     assert_eq!(target.payload("b").await, "payload");
     assert_eq!(target.due("c").await, written.after(secs(60)), "a delay counts from the outcome");
@@ -106,7 +108,7 @@ pub async fn outbox_is_read_page_by_page(t: &Topic) {
     let entries = t.outbox(&[]).await;
     let read = async |after, limit| t.store.follow_ups(&t.key, after, limit).await.expect("follow_ups is answered");
     assert_eq!(read(None, MOST_READ).await, entries);
-    let after = |n: usize| Some((&entries[n].target, entries[n].position));
+    let after = |n: usize| Some((&entries[n].target, entries[n].position.at));
     assert_eq!(read(after(0), 1).await, entries[1..2]);
     assert_eq!(read(after(1), 2).await, entries[2..]);
     assert_eq!(read(after(2), 1).await, []);
@@ -115,7 +117,7 @@ pub async fn outbox_is_read_page_by_page(t: &Topic) {
         [&near.key.topic, &far.key.topic, &far.key.topic]
     );
     let arrived = async || far.store.arrived(&far.key, &t.key.topic).await.expect("arrived is answered");
-    assert_eq!(arrived().await, 0);
+    assert_eq!(arrived().await, START);
     far.gets_new(t, &entries[1]).await;
     assert_eq!(arrived().await, entries[1].position);
     far.gets(t, &entries[1]).await.expect("the target answers");
@@ -223,13 +225,13 @@ pub async fn follow_up_that_cannot_be_read_stays_in_the_outbox(t: &Topic) {
         t.ends_with(name, adds(&target, vec![job(&format!("after-{name}"))])).await;
     }
     let entries = t.outbox(&[]).await;
-    let unread = vec![(target.key.topic.clone(), entries[0].position)];
+    let unread = vec![(target.key.topic.clone(), entries[0].position.at)];
     let node = t.node("relay");
     let ask = |arrived, unread: &[_]| asked(node.clone(), arrived, unread, vec![]);
     let relay = async |request: &Relay| t.store.relay(&t.key, request).await.expect("relay is answered");
     assert_eq!(relay(&ask(vec![], &unread)).await.entries, entries[1..]);
     target.gets_new(t, &OutboxEntry { after: entries[0].after, ..entries[1].clone() }).await;
-    let arrived = vec![(target.key.topic.clone(), entries[1].position)];
+    let arrived = vec![(target.key.topic.clone(), entries[1].position.at)];
     let relayed = relay(&ask(arrived.clone(), &unread)).await;
     assert_eq!((relayed.entries, relayed.waiting), (Vec::new(), 1));
     assert_eq!(t.outbox(&[]).await, entries[..1]);
@@ -240,7 +242,7 @@ pub async fn follow_up_that_cannot_be_read_stays_in_the_outbox(t: &Topic) {
     target.gets_new(t, &relayed.entries[0]).await;
     // A node that can read it finds it late. The target is set back to the one before it, and gets it.
     assert_eq!(target.gets(t, &entries[0]).await.expect("it answers"), BatchAnswer::Late);
-    let arrived = vec![(target.key.topic.clone(), relayed.entries[0].position)];
+    let arrived = vec![(target.key.topic.clone(), relayed.entries[0].position.at)];
     assert_eq!(relay(&ask(arrived.clone(), &unread)).await.waiting, 1);
     let relayed = relay(&ask(arrived, &[])).await;
     let Ahead { position, back_to, is_far, .. } = relayed.ahead[0].clone();
@@ -261,8 +263,8 @@ pub async fn follow_up_that_was_not_answered_stays_in_the_outbox(t: &Topic) {
     for entry in &entries {
         target.gets_new(t, entry).await;
     }
-    assert_eq!(t.relay_after("relay", &[(&target, entries[0].position)], &[]).await.entries, entries[1..]);
-    assert_eq!(t.relay_after("relay", &[(&target, entries[1].position)], &[]).await, Relayed::default());
+    assert_eq!(t.relay_after("relay", &[(&target, entries[0].position.at)], &[]).await.entries, entries[1..]);
+    assert_eq!(t.relay_after("relay", &[(&target, entries[1].position.at)], &[]).await, Relayed::default());
     target.close().await;
 }
 
@@ -272,11 +274,11 @@ pub async fn positions_of_follow_ups_grow(t: &Topic) {
     let written = t.micros();
     t.set_clock(written - 60_000_000).await;
     t.ends_with("c", adds(t, vec![job("d")])).await;
-    let positions: Vec<_> = t.outbox(&[]).await.iter().map(|entry| entry.position).collect();
+    let positions: Vec<_> = t.outbox(&[]).await.iter().map(|entry| entry.position.at).collect();
     assert_eq!(positions, [written, written + 1]);
     t.set_clock(written + 60_000_000).await;
     t.ends_with("e", adds(t, vec![job("f")])).await;
-    assert_eq!(t.outbox(&[]).await[2].position, written + 60_000_000);
+    assert_eq!(t.outbox(&[]).await[2].position, OutboxPosition::clock(written + 60_000_000));
 }
 
 /// An entry says when it was written, also where its position is later, and a delay counts from that (rules 4, 18).
@@ -287,8 +289,8 @@ pub async fn a_delay_counts_from_the_outcome_after_the_clock_fell_back(t: &Topic
     t.set_clock(ahead - 3_600_000_000).await;
     t.ends_with("c", adds(&target, vec![delayed("d", secs(60))])).await;
     let entries = t.outbox(&[]).await;
-    assert_eq!((entries[0].written, entries[1].written), (ahead, ahead - 3_600_000_000));
-    assert_eq!(entries[1].position, ahead + 1);
+    let later = OutboxPosition { at: ahead + 1, written: ahead - 3_600_000_000 };
+    assert_eq!((entries[0].position, entries[1].position), (OutboxPosition::clock(ahead), later));
     let read = t.store.follow_ups(&t.key, None, MOST_READ).await.expect("follow_ups is answered");
     assert_eq!(read, entries);
     for entry in &entries {
@@ -307,8 +309,8 @@ pub async fn a_target_that_is_ahead_is_set_back_and_loses_nothing(t: &Topic) {
     target.gets_new(t, &first).await;
     assert_eq!(t.outbox(&[&target]).await, []);
     // As an import leaves it beside a clock that was ahead by an hour.
-    let ahead = t.micros() + 3_600_000_000;
-    target.gets_new(t, &OutboxEntry { position: ahead, after: 0, written: ahead, ..first.clone() }).await;
+    let ahead = OutboxPosition::clock(t.micros() + 3_600_000_000);
+    target.gets_new(t, &OutboxEntry { position: ahead, after: START, ..first.clone() }).await;
     t.advance(ms(1)).await;
     t.ends_with("c", adds(&target, vec![job("b")])).await;
     t.ends_with("d", adds(&target, vec![job("e")])).await;
@@ -324,7 +326,7 @@ pub async fn a_target_that_is_ahead_is_set_back_and_loses_nothing(t: &Topic) {
         let repair = Repair::SetBack { source: t.key.topic.clone(), from, to: back_to };
         target.store.repair(&target.key, &repair).await.expect("repair is answered")
     };
-    assert!(!set_back(ahead - 1).await, "it has another position");
+    assert!(!set_back(OutboxPosition::clock(ahead.at - 1)).await, "it has another position");
     assert!(set_back(ahead).await);
     assert!(!set_back(ahead).await, "it is done once");
     assert_eq!(target.store.arrived(&target.key, &t.key.topic).await.expect("arrived is answered"), back_to);
@@ -343,16 +345,59 @@ pub async fn an_entry_is_executed_right_behind_the_one_before_it(t: &Topic) {
     t.advance(secs(2)).await;
     t.ends_with("c", adds(&target, vec![job("d")])).await;
     let entries = t.outbox(&[]).await;
-    let between = entries[0].position + 1_000_000;
+    let between = OutboxPosition::clock(entries[0].position.at + 1_000_000);
     let mut nothing = FollowUps::default();
     nothing.push(target.key.topic.clone(), &FollowUpBatch::Delete(vec![id("unknown")]));
     let batch = nothing.parts()[0].1.clone();
-    target.gets_new(t, &OutboxEntry { position: between, after: 0, batch, ..entries[0].clone() }).await;
+    target.gets_new(t, &OutboxEntry { position: between, after: START, batch, ..entries[0].clone() }).await;
     assert_eq!(target.gets(t, &entries[0]).await.expect("it answers"), BatchAnswer::Late);
     let refused = target.gets(t, &entries[1]).await.expect_err("it has not arrived right behind the first one");
     assert!(matches!(refused, StoreError::Refused { .. }), "{refused}");
     let relayed = t.relay_of("relay", &[&target], &[]).await;
-    assert_eq!((relayed.ahead[0].position, relayed.ahead[0].back_to, relayed.waiting), (between, 0, 2));
+    assert_eq!((relayed.ahead[0].position, relayed.ahead[0].back_to, relayed.waiting), (between, START, 2));
+    target.close().await;
+}
+
+/// A source that fell back, and its clock too, may give a place a second time. When an entry was written tells it from the one that had the place before: the
+/// target has not had it, and takes nothing behind it (rule 18).
+pub async fn an_entry_at_a_place_that_another_one_had_is_not_taken_for_that(t: &Topic) {
+    let target = t.beside("conformance", "target").await;
+    t.ends_with("a", adds(&target, vec![job("arrived")])).await;
+    let first = t.outbox(&[]).await.remove(0);
+    target.gets_new(t, &first).await;
+    assert_eq!(t.outbox(&[&target]).await, []);
+    t.set_clock(t.micros() - 60_000_000).await;
+    t.ends_with("b", adds(&target, vec![job("new")])).await;
+    t.ends_with("c", adds(&target, vec![job("later")])).await;
+    let entries = t.outbox(&[]).await;
+    // What the source has lost was written a second before, at the same place.
+    let OutboxPosition { at, written } = entries[0].position;
+    let lost = OutboxPosition { at, written: written - 1_000_000 };
+    let mut nothing = FollowUps::default();
+    nothing.push(target.key.topic.clone(), &FollowUpBatch::Delete(vec![id("unknown")]));
+    let batch = nothing.parts()[0].1.clone();
+    let other = OutboxEntry { position: lost, batch, ..entries[0].clone() };
+    target.gets_new(t, &other).await;
+    assert_eq!(target.store.arrived(&target.key, &t.key.topic).await.expect("arrived is answered"), lost);
+    assert!(matches!(target.gets(t, &other).await.expect("it answers"), BatchAnswer::Done(_) | BatchAnswer::Late));
+    assert_eq!(target.gets(t, &entries[0]).await.expect("it answers"), BatchAnswer::Late);
+    let refused = target.gets(t, &entries[1]).await.expect_err("it does not follow that one");
+    assert!(matches!(refused, StoreError::Refused { .. }), "{refused}");
+    let relayed = t.relay_of("relay", &[&target], &[]).await;
+    let (name, back_to) = (target.key.topic.clone(), first.position);
+    assert_eq!(relayed.ahead, [Ahead { target: name, position: lost, back_to, is_far: false }]);
+    assert_eq!((relayed.entries, relayed.waiting), (Vec::new(), 2), "nothing is removed, and nothing is sent");
+    let set_back = async |from| {
+        let repair = Repair::SetBack { source: t.key.topic.clone(), from, to: back_to };
+        target.store.repair(&target.key, &repair).await.expect("repair is answered")
+    };
+    assert!(!set_back(entries[0].position).await, "it is another position");
+    assert!(set_back(lost).await);
+    for entry in &entries {
+        assert_eq!(target.gets_new(t, entry).await, [FollowUpOutcome::Done]);
+    }
+    assert_eq!(t.relay_of("relay", &[&target], &[]).await, Relayed::default());
+    assert_eq!((target.state("new").await, target.state("later").await), (Some(State::Delayed), Some(State::Delayed)));
     target.close().await;
 }
 
@@ -363,12 +408,12 @@ pub async fn a_target_that_is_far_ahead_is_left_to_a_person(t: &Topic) {
     t.ends_with("c", adds(&other, vec![job("d")])).await;
     let entries = t.outbox(&[]).await;
     let [for_other, for_target] = &entries[..] else { panic!("{entries:?}") };
-    let ahead = t.micros() + MOST_AHEAD;
-    target.gets_new(t, &OutboxEntry { position: ahead, after: 0, written: ahead, ..for_target.clone() }).await;
+    let ahead = OutboxPosition::clock(t.micros() + MOST_AHEAD);
+    target.gets_new(t, &OutboxEntry { position: ahead, after: START, ..for_target.clone() }).await;
     for is_far in [false, true] {
         let relayed = t.relay_of("relay", &[&target], &[]).await;
         let name = target.key.topic.clone();
-        assert_eq!(relayed.ahead, [Ahead { target: name, position: ahead, back_to: 0, is_far }]);
+        assert_eq!(relayed.ahead, [Ahead { target: name, position: ahead, back_to: START, is_far }]);
         assert_eq!((&relayed.entries[..], relayed.waiting), (&[for_other.clone()][..], 2), "others continue");
         t.set_clock(t.micros() - 1_000).await;
     }

@@ -56,7 +56,7 @@ impl Sim {
                     (network_state.outage_until, network_state.outage) = (until, outage);
                 });
                 self.break_subscriptions(None);
-                self.disturb_takeovers_at(until + RESUBSCRIBED);
+                self.disturb_takeovers_until(until + RESUBSCRIBED);
                 self.note_fault_of_all();
             }
             Fault::Slow => {
@@ -71,13 +71,14 @@ impl Sim {
                 let until = now + random.between(SECOND, 20 * SECOND);
                 self.change_network_state(|network_state| network_state.unsubscribed_until = until);
                 self.break_subscriptions(None);
-                self.disturb_takeovers_at(until + RESUBSCRIBED);
+                self.disturb_takeovers_until(until + RESUBSCRIBED);
                 self.allow_lateness(until - now + RESUBSCRIBED);
             }
             Fault::RefuseConnections => {
                 let until = now + random.between(SECOND, 40 * SECOND);
                 self.change_network_state(|network_state| network_state.refusing = (now, until));
                 self.break_subscriptions(None);
+                self.disturb_takeovers_until(until + RESUBSCRIBED);
                 self.note_fault_of_all();
             }
             Fault::DiskFull => {

@@ -15,8 +15,8 @@ use super::sync::lock;
 use dq::job::{BadName, DelayJob, JobId, ProducerId, TopicKey, TopicName};
 use dq::store::step::{Settle, Settled, Verdict};
 use dq::store::{
-    BatchAnswer, Command, CommandKind, FollowUpBatch, FollowUpOutcome, FollowUps, Numbered, OutboxEntry, Packed,
-    Producer, Query, QueryReply, Repair, Store as _, StoreError,
+    BatchAnswer, Command, CommandKind, FollowUpBatch, FollowUpOutcome, FollowUps, Numbered, OutboxEntry,
+    OutboxPosition, Packed, Producer, Query, QueryReply, Repair, Store as _, StoreError,
 };
 
 /// The topic of all follow-ups.
@@ -43,7 +43,8 @@ impl DelayJob for FollowUp {
 /// The ids of the jobs that these follow-ups add.
 fn ids_of(follow_ups: &FollowUps) -> Vec<JobId> {
     let batch = |(target, batch): &(TopicName, Packed)| {
-        let entry = OutboxEntry { target: target.clone(), position: 0, after: 0, written: 0, batch: batch.clone() };
+        let [position, after] = [OutboxPosition::START; 2];
+        let entry = OutboxEntry { target: target.clone(), position, after, batch: batch.clone() };
         match entry.batch() {
             Ok(FollowUpBatch::Add(jobs)) => jobs.into_iter().map(|job| job.id).collect(),
             _ => Vec::new(),
@@ -96,7 +97,11 @@ impl Sim {
     ) -> Result<BatchAnswer<FollowUpOutcome>, StoreError> {
         let FollowUpBatch::Add(jobs) = entry.batch()? else { return answer_of(inner.relay(entry)) };
         if self.imports() {
-            let ahead = OutboxEntry { position: entry.position + AHEAD, after: 0, ..nothing_for(&entry) };
+            let ahead = OutboxEntry {
+                position: OutboxPosition::clock(entry.position.at + AHEAD),
+                after: OutboxPosition::START,
+                ..nothing_for(&entry)
+            };
             drop(answer_of(inner.relay(ahead)));
         }
         let again = jobs.iter().any(|job| lock(&self.ledger).come.contains(&job.id));
@@ -113,7 +118,7 @@ impl Sim {
     /// Without `outbox` the position moves as soon as the entry is sent for the first time. Returns whether it is.
     pub(super) fn move_position(&self, inner: &dyn Producer, entry: &OutboxEntry) -> bool {
         let moves =
-            without("outbox") && entry.target.as_str() == TARGET && lock(&self.ledger).moved.insert(entry.position);
+            without("outbox") && entry.target.as_str() == TARGET && lock(&self.ledger).moved.insert(entry.position.at);
         if moves {
             // What it refuses is out of order, and comes again.
             drop(answer_of(inner.relay(nothing_for(entry))));

@@ -13,7 +13,7 @@ use super::version::version;
 use dq::job::{ProducerId, State, TopicKey};
 use dq::store::{
     AddOutcome, Batch, BatchAnswer, BatchReply, ChangeVerdict, Command, JobChange, NewJob, Numbered, OutboxEntry,
-    Pending, Producer, SetChange, SetTopic, StoreError, TopicSet,
+    OutboxPosition, Pending, Producer, SetChange, SetTopic, StoreError, TopicSet,
 };
 
 /// A producer of the memory store behind a wire.
@@ -45,7 +45,7 @@ impl FaultyProducer {
         let (name, key, checker) = (self.connection.process.name.clone(), self.key.clone(), Arc::clone(&self.checker));
         let execute = move |sim: &Arc<Sim>| {
             let (number, mut batch) = (batch.number, batch);
-            if without("replaced") && !lock(&checker).is_repeated(&id, number, false) {
+            if without("replaced") && !lock(&checker).is_repeated(&id, OutboxPosition::clock(number), false) {
                 sim.end_replaced_runs(&key, &batch.items);
             }
             sim.ignore_usual(&mut batch.items);
@@ -200,6 +200,7 @@ fn check_batch<T: Clone>(
     answer: &BatchAnswer<T>,
     did: impl FnOnce(Vec<T>) -> Did,
 ) {
+    let number = OutboxPosition::clock(number);
     let repeated = lock(checker).is_repeated(producer, number, without("18"));
     match answer {
         BatchAnswer::Done(outcomes) if !repeated => {

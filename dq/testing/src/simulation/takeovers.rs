@@ -79,10 +79,9 @@ impl Sim {
         others.into_iter()
     }
 
-    /// Until then something may keep any process from learning of a lease.
-    pub(super) fn disturb_takeovers_at(self: &Arc<Self>, at: u64) {
-        let sim = Arc::clone(self);
-        self.cluster.at(at, move || sim.disturb_takeovers(None));
+    /// From now until then something may keep any process from learning of a lease.
+    pub(super) fn disturb_takeovers_until(&self, until: u64) {
+        self.for_checkers(|checker| checker.takeovers.disturb(None, until));
     }
 
     /// Something may have kept a process, or all, from learning of a lease.

@@ -189,23 +189,19 @@ impl Topic {
         let packed = |batch: Raw<'_>| Packed::from_bytes(batch.copied());
         match change {
             Change::Position(relay, position)
-                if reader.is_within(POSITION, position, || {
+                if reader.is_within(POSITION, position.at, || {
                     format!("how far the follow-ups of `{relay}` have come here")
                 }) =>
             {
                 self.calls.put(&ProducerId::new(relay), position);
             }
             Change::Outbox(target, position, after, batch) => {
-                let entry = OutboxEntry { target, position, after, written: position, batch: packed(batch) };
-                self.apply_entry(reader, entry);
-            }
-            Change::LaterOutbox(target, position, after, written, batch) => {
-                self.apply_entry(reader, OutboxEntry { target, position, after, written, batch: packed(batch) });
+                self.apply_entry(reader, OutboxEntry { target, position, after, batch: packed(batch) });
             }
             Change::OutboxGone(target, position)
-                if reader.is_within(POSITION, position, || format!("follow-ups that topic `{target}` has got")) =>
+                if reader.is_within(POSITION, position.at, || format!("follow-ups that topic `{target}` has got")) =>
             {
-                self.outbox.remove(&target, position);
+                self.outbox.remove(&target, position.at);
                 self.outbox.raise(&target, position);
             }
             Change::Set(name, Some((row, then))) => {
@@ -221,7 +217,7 @@ impl Topic {
     /// The outbox has this entry, unless its position is over its limit.
     fn apply_entry(&mut self, reader: &mut Reader<'_>, entry: OutboxEntry) {
         let is_of = || format!("follow-ups for topic `{}`, which are lost", entry.target);
-        if reader.is_within(POSITION, entry.position, is_of) {
+        if reader.is_within(POSITION, entry.position.at, is_of) {
             self.outbox.put(entry);
         }
     }

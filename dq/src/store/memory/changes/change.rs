@@ -13,7 +13,8 @@ use super::super::taken::TakenId;
 use crate::job::{Isolation, JobId, TopicName};
 use crate::store::raw::Raw;
 use crate::store::{
-    Drain, HistorySetting, LimitKind, Membership, Pause, PendingCommand, TopicDelay, TopicLimit, TopicState,
+    Drain, HistorySetting, LimitKind, Membership, OutboxPosition, Pause, PendingCommand, TopicDelay, TopicLimit,
+    TopicState,
 };
 use crate::time::Timestamp;
 
@@ -50,20 +51,17 @@ pub(super) enum Change<'a> {
     /// How long this id stays taken, or that it is free.
     Taken(&'a str, Option<TakenId>),
     /// How far the outbox of a source, by the name of its relay, has come here.
-    Position(&'a str, u64),
+    Position(&'a str, OutboxPosition),
     /// An entry of the outbox for this target: its position, that of the entry before it, what the target does.
-    Outbox(TopicName, u64, u64, #[serde(borrow)] Raw<'a>),
+    Outbox(TopicName, OutboxPosition, OutboxPosition, #[serde(borrow)] Raw<'a>),
     /// No entry of the outbox for this target is left up to this position.
-    OutboxGone(TopicName, u64),
+    OutboxGone(TopicName, OutboxPosition),
     /// Of which set this job is a member, or that it is of none.
     Member(&'a str, Option<Cow<'a, Membership>>),
     /// A job set without its members, and its last job; or no set.
     Set(JobId, #[serde(borrow)] Option<(SetRow, Option<Raw<'a>>)>),
     /// A member of this set.
     SetMember(JobId, Cow<'a, Member>, MemberState),
-    /// An entry of the outbox for this target whose position is not when it was written: its position, the position of the entry before it, when it was written,
-    /// what the target does.
-    LaterOutbox(TopicName, u64, u64, u64, #[serde(borrow)] Raw<'a>),
 }
 
 /// A time, in ms after an origin.
@@ -182,12 +180,8 @@ pub(super) fn member<'a>(id: &'a JobId, of: Option<&'a Membership>) -> Change<'a
 }
 
 impl<'a> Change<'a> {
-    pub(super) fn outbox(target: &TopicName, position: u64, kept: &'a Kept) -> Self {
-        let Kept { after, written, batch } = kept;
-        match *written == position {
-            true => Self::Outbox(target.clone(), position, *after, Raw(batch.as_bytes())),
-            false => Self::LaterOutbox(target.clone(), position, *after, *written, Raw(batch.as_bytes())),
-        }
+    pub(super) fn outbox(target: &TopicName, at: u64, kept: &'a Kept) -> Self {
+        Self::Outbox(target.clone(), kept.position(at), kept.after, Raw(kept.batch.as_bytes()))
     }
 
     pub(super) fn set(name: &JobId, set: Option<&'a JobSet>) -> Self {

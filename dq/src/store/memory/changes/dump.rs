@@ -13,7 +13,7 @@ use super::super::topic::Topic;
 use super::change::{self, Change};
 use super::write::Writer;
 use crate::job::{JobId, NodeId, ProducerId, TopicName};
-use crate::store::HistorySetting;
+use crate::store::{HistorySetting, OutboxPosition};
 use crate::time::Timestamp;
 
 /// How far a dump has come.
@@ -191,19 +191,21 @@ impl Topic {
     fn dump_outbox(&self, after: &mut Option<(TopicName, u64)>, page: &mut Page<'_>) -> bool {
         let from = after.clone();
         let rows = self.outbox.targets().flat_map(|(target, of)| {
-            let gone = of.entries.first_key_value().map_or(of.last, |(first, _)| first - 1);
-            let entries = of.entries.iter().map(|(position, kept)| (*position, Some(kept)));
+            let first = of.entries.first_key_value();
+            let gone = first.map_or(of.last, |(first, _)| OutboxPosition::clock(first - 1));
+            let entries = of.entries.iter().map(|(at, kept)| (kept.position(*at), Some(kept)));
             [(gone, None)].into_iter().chain(entries).map(move |(position, entry)| (target, position, entry))
         });
-        let rows = rows
-            .filter(|(target, position, _)| from.as_ref().is_none_or(|(last, at)| (*target, *position) > (last, *at)));
-        let write = |to: &mut Writer<'_>, (target, position, entry): (&TopicName, u64, Option<&_>)| {
+        let rows = rows.filter(|(target, position, _)| {
+            from.as_ref().is_none_or(|(last, at)| (*target, position.at) > (last, *at))
+        });
+        let write = |to: &mut Writer<'_>, (target, position, entry): (&TopicName, OutboxPosition, Option<&_>)| {
             to.push(&match entry {
-                Some(kept) => Change::outbox(target, position, kept),
+                Some(kept) => Change::outbox(target, position.at, kept),
                 None => Change::OutboxGone(target.clone(), position),
             });
         };
-        page.fill(after, rows, write, |(target, position, _)| (target.clone(), position))
+        page.fill(after, rows, write, |(target, position, _)| (target.clone(), position.at))
     }
 
     fn dump_settings(&self, page: &mut Page<'_>) -> bool {

@@ -34,7 +34,7 @@ use change::Change;
 use write::Writer;
 
 /// The version of the encoding, which each file of a journal names.
-pub const CHANGES_VERSION: u32 = 2;
+pub const CHANGES_VERSION: u32 = 3;
 
 impl Topic {
     /// From now on the topic notes what its steps change, and its owner calls [`take_changes`](Self::take_changes) after each.
@@ -70,7 +70,10 @@ impl Topic {
                         writer.push(&Change::outbox(&target, position, kept));
                     }
                 }
-                outbox::Change::Gone(position) => writer.push(&Change::OutboxGone(target, position)),
+                outbox::Change::Gone(at) => {
+                    let gone = self.outbox.gone(&target, at);
+                    writer.push(&Change::OutboxGone(target, gone));
+                }
             }
         }
         writer.touched(self.members.touched.take(), &self.members, change::member);

@@ -28,7 +28,8 @@ ARGV[2]  r (reject: all or nothing), k (keep) or p (replace)
 ARGV[3]  letters: r if a copy has a retention, p if one has another priority than the normal one, h if one is a schedule, u if the id of one is taken, y if one has a weight
 ARGV[4]  no record of the batch has more bytes
 ARGV[5]  the fence which no later run may get
-ARGV[6]  and on: for each copy, no id twice among the jobs and none twice among the broadcasts, its place (d u x f, or b: a
+ARGV[6]  the highest order in a group of these copies
+ARGV[7]  and on: for each copy, no id twice among the jobs and none twice among the broadcasts, its place (d u x f, or b: a
          broadcast), id, time in ms, crashes, record, and until when its id is taken in ms, or nothing
 
 Returns  {'done', answer}, {'kept', answer} or {'late'}. The answer is `i` and one letter per copy: A (added); d r u x f (exists, and
@@ -42,7 +43,7 @@ Cost     O(n log n). Per copy of a job one HEXISTS, one HSET field and one ZADD 
 ]]
 -- include types.lua
 local number, duplicate, flags, longest, fence, renews = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5], true
-local FIRST_COPY, FIELDS = 6, 6
+local FIRST_COPY, FIELDS = 7, 6
 -- include version.lua
 -- include clock.lua
 -- include calls.lua
@@ -63,13 +64,8 @@ if takes_ids then redis.call('ZCARD', taken) end
 -- include signal.lua
 -- include places.lua
 -- Numbers that are more than a day ahead (rules 9, 27).
-do
-  local latest = micros + 86400000000
-  if tonumber(fence) > latest then return redis.error_reply('DQAHEAD fence ' .. fence .. ' ' .. int(micros)) end
-  for i = FIRST_COPY, string.find(flags, 'g', 1, true) and #ARGV or 0, FIELDS do
-    local name, order = seating.group_of(ARGV[i + 4])
-    if name and order > latest then return redis.error_reply('DQAHEAD order ' .. int(order) .. ' ' .. int(micros)) end
-  end
+for _, number in ipairs({{'fence', fence}, {'order', ARGV[6]}}) do
+  if tonumber(number[2]) > micros + 86400000000 then return redis.error_reply('DQAHEAD ' .. table.concat(number, ' ') .. ' ' .. int(micros)) end
 end
 -- What the store knows of these ids.
 local recorded, broadcast_ids, states, waits = {}, {}, {}, {}

@@ -1,6 +1,6 @@
 --[[ outbox: says what waits in an outbox, target by target.
 
-KEYS[1]  {app:topic}:outbox  ZSET  target, NUL, position (16 digits), NUL, position before it, perhaps a comma and when it was written, NUL, follow-ups; all with score 0
+KEYS[1]  {app:topic}:outbox  ZSET  entries, as the part `entries` has them, all with score 0
 ARGV[1]  the target behind which it begins; '' for the first one
 ARGV[2]  the most targets
 
@@ -19,7 +19,7 @@ while #answer < 4 * limit and left > 0 do
     answer[#answer + 1] = target
     answer[#answer + 1] = redis.call('ZLEXCOUNT', outbox, '[' .. first, '(' .. behind)
     answer[#answer + 1] = tonumber(written or '') or tonumber(position)
-    answer[#answer + 1] = tonumber(before or 0)
+    answer[#answer + 1] = before or '0'
     from = '[' .. behind
   else
     from, left = '(' .. first, left - 1

@@ -1,6 +1,6 @@
 --[[ relay: removes entries of an outbox that have arrived, and gives the next ones to the node that relays.
 
-KEYS[1]  {app:topic}:outbox  ZSET  target, NUL, position (16 digits), NUL, position before it, perhaps a comma and when it was written, NUL, follow-ups; all with score 0
+KEYS[1]  {app:topic}:outbox  ZSET  entries, as the part `entries` has them, all with score 0
 KEYS[2]  {app:topic}:meta    HASH  relay, relay-until
 ARGV[1]  node
 ARGV[2]  for how long it relays, ms
@@ -9,12 +9,12 @@ ARGV[4]  the most bytes; the first entry may have more
 ARGV[5]  how far ahead of the clock a position may be that a node sets back by itself, in µs
 ARGV[6]  n: the number of targets that have got entries
 ARGV[7]  m: the number of entries that the node cannot read
-ARGV[8]  and on: each of these n targets, its position, and up to which one it has answered the node; each of these m entries, as its target and position (16 digits),
+ARGV[8]  and on: each of these n targets, the place of its position, when that was written, and up to which place it has answered the node; each of these m entries, as its target and position (16 digits),
          which are neither given nor removed; and then the targets whose entries are not asked for
 
 Returns  {ms for which another node relays or -1, how many entries there are, the beginning of the first member that is no entry or '', the targets that are
-         ahead, entries ...}. Of each that is ahead its name, its position, the one to which it is set back, and 1 if that is left to a person
-Holds    rules 1, 18: the positions are the targets' own, read over this connection. Nothing is removed of a target with a position at which there is no entry.
+         ahead, entries ...}. Of each that is ahead its name, place and time of its position, the position to which it is set back, and 1 if that is left to a person
+Holds    rules 1, 18: the positions are the targets' own, read over this connection. Nothing is removed of a target with a position that is of no entry.
          What is no entry, or cannot be read, stays where it is, holds up nothing, and tells nothing of its target
 Cost     two ZRANGE; one ZRANGE and one ZREM for each target that has got entries, two ZRANGE more where another node relays as well, two ZRANGE for each target with entries
 ]]
@@ -33,8 +33,14 @@ for _, scores in ipairs({{'-inf', '(0'}, {'(0', '+inf'}}) do
 end
 -- include entries.lua
 local is_unread, without, ahead = {}, {}, {}
-for i = 8 + 3 * arrived, 6 + 3 * arrived + 2 * unread, 2 do is_unread[ARGV[i] .. NUL .. ARGV[i + 1]] = true end
-for i = 8 + 3 * arrived + 2 * unread, #ARGV do without[ARGV[i]] = true end
+for i = 8 + 4 * arrived, 6 + 4 * arrived + 2 * unread, 2 do is_unread[ARGV[i] .. NUL .. ARGV[i + 1]] = true end
+for i = 8 + 4 * arrived + 2 * unread, #ARGV do without[ARGV[i]] = true end
+-- When an entry was written. An unreadable one tells nothing: its position is taken for its own.
+local function was_written(member)
+  local _, position = target_of(member)
+  local _, written = before_of(member)
+  return tonumber(written or '') or tonumber(position)
+end
 local function read(members)
   local entries = {}
   for _, member in ipairs(members) do
@@ -43,18 +49,19 @@ local function read(members)
   end
   return entries
 end
-for i = 8, 5 + 3 * arrived, 3 do
-  local target, position, last = ARGV[i], tonumber(ARGV[i + 1]), math.min(tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2]))
+for i = 8, 4 + 4 * arrived, 4 do
+  local target, position, written, last = ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2]), math.min(tonumber(ARGV[i + 1]), tonumber(ARGV[i + 3]))
   local from, behind, at = '[' .. target .. NUL, '(' .. target .. string.char(1), target .. NUL .. string.format('%016d', position)
   local some = redis.call('ZRANGE', outbox, from, '(' .. target .. NUL .. string.format('%016d', last) .. string.char(1), 'BYLEX', 'LIMIT', 0, 1000 + unread)
   local gone = read(some)
   -- Mostly the target has the last one of these.
-  local is_known = gone[1] and string.sub(gone[#gone], 1, #at) == at or #redis.call('ZRANGE', outbox, '[' .. at .. NUL, '(' .. at .. string.char(1), 'BYLEX', 'LIMIT', 0, 1) > 0
+  local known = gone[1] and string.sub(gone[#gone], 1, #at) == at and gone[#gone] or redis.call('ZRANGE', outbox, '[' .. at .. NUL, '(' .. at .. string.char(1), 'BYLEX', 'LIMIT', 0, 1)[1]
+  local is_known = known and was_written(known) == written
   if not is_known and some[1] then from = '(' .. some[#some] end
   local first = not is_known and (gone[1] or read(redis.call('ZRANGE', outbox, from, behind, 'BYLEX', 'LIMIT', 0, 1 + unread))[1])
   local before = first and before_of(first)
-  if before and position > tonumber(before) then
-    for _, one in ipairs({target, ARGV[i + 1], before, position > micros + ARGV[5] and 1 or 0}) do ahead[#ahead + 1] = one end
+  if before and position > tonumber(string.match(before, '^%d+')) then
+    for _, one in ipairs({target, ARGV[i + 1], ARGV[i + 2], before, position > micros + ARGV[5] and 1 or 0}) do ahead[#ahead + 1] = one end
     without[target] = true
   else
     for n = 1, #gone, 1000 do redis.call('ZREM', outbox, unpack(gone, n, math.min(n + 999, #gone))) end

@@ -10,7 +10,8 @@ use dq::config::NodeSettings;
 use dq::job::{Fence, Isolation, JobId, KeptState, NodeId, ProducerId, Token};
 use dq::store::step::{Change, Claim, NoteVerdict, Outcome, Verdict};
 use dq::store::{
-    AddOutcome, ChangeOutcome, Command, CommandKind, CommandOutcome, JobChange, NewJob, SetTopic, TopicSet,
+    AddOutcome, ChangeOutcome, Command, CommandKind, CommandOutcome, JobChange, NewJob, OutboxPosition, SetTopic,
+    TopicSet,
 };
 use dq::testing::seam::View;
 use dq::time::Timestamp;
@@ -136,7 +137,7 @@ pub(in crate::simulation) struct Expected {
     pub(super) rows: BTreeMap<(NodeId, JobId), u64>,
     pub(super) finals: BTreeSet<u64>,
     pub(super) parked: BTreeSet<u64>,
-    pub(super) executed: BTreeSet<(ProducerId, u64)>,
+    pub(super) executed: BTreeSet<(ProducerId, OutboxPosition)>,
     /// For each version that was charged a crash: how its run had run.
     pub(super) charged: BTreeMap<u64, Crashed>,
     /// For each version that was acked on claim: the run that was acked.

@@ -7,7 +7,7 @@ use super::record::{AddResult, Checker, Did, End, HandlerKind, Run};
 use dq::job::{Deliver, Fence, Isolation, JobId, NodeId, ProducerId, State, Token};
 use dq::schedule::schedule_name;
 use dq::store::step::{Change, Claim, NoteVerdict, RejoinDue, Verdict};
-use dq::store::{AddOutcome, Command, CommandKind, Due, NewJob, OnDuplicate};
+use dq::store::{AddOutcome, Command, CommandKind, Due, NewJob, OnDuplicate, OutboxPosition};
 use dq::testing::seam::{JobView, View};
 use dq::time::Timestamp;
 
@@ -24,11 +24,16 @@ impl Checker {
         self.found.get_or_insert(what);
     }
 
-    pub(in crate::simulation) fn is_repeated(&self, producer: &ProducerId, number: u64, never: bool) -> bool {
+    pub(in crate::simulation) fn is_repeated(
+        &self,
+        producer: &ProducerId,
+        number: OutboxPosition,
+        never: bool,
+    ) -> bool {
         !never && self.expected.executed.contains(&(producer.clone(), number))
     }
 
-    pub(in crate::simulation) fn executed(&mut self, producer: &ProducerId, number: u64) {
+    pub(in crate::simulation) fn executed(&mut self, producer: &ProducerId, number: OutboxPosition) {
         self.expected.executed.insert((producer.clone(), number));
     }
 

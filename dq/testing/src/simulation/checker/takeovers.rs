@@ -20,7 +20,7 @@ pub(in crate::simulation) struct Takeovers {
     pub(in crate::simulation) leases: BTreeMap<NodeId, Leased>,
     /// When a node last stopped, or its subscription broke,
     pub(in crate::simulation) disturbed: BTreeMap<NodeId, u64>,
-    /// and when this was last true of any node, or a signal of a lease was lost.
+    /// and until when this was or will be true of any node, or a signal of a lease was lost.
     pub(in crate::simulation) all_disturbed: u64,
     /// How many takeovers were measured while nothing was disturbed,
     pub(in crate::simulation) measured: u64,
@@ -58,11 +58,11 @@ impl Takeovers {
         }
     }
 
-    /// Something may have kept a node from learning of a lease; every node if none is named.
-    pub(in crate::simulation) fn disturb(&mut self, node: Option<&NodeId>, now: u64) {
+    /// Until then something may keep a node from learning of a lease; every node if none is named.
+    pub(in crate::simulation) fn disturb(&mut self, node: Option<&NodeId>, until: u64) {
         match node {
-            Some(node) => _ = self.disturbed.insert(node.clone(), now),
-            None => self.all_disturbed = now,
+            Some(node) => _ = self.disturbed.insert(node.clone(), until),
+            None => self.all_disturbed = self.all_disturbed.max(until),
         }
     }
 }

@@ -3,13 +3,13 @@
 use super::*;
 use crate::job::TopicName;
 use crate::store::step::Ending;
-use crate::store::{FollowUpBatch, FollowUps, OutboxEntry, Relay, relay_of};
+use crate::store::{FollowUpBatch, FollowUps, OutboxEntry, OutboxPosition, Relay, relay_of};
 
 fn target() -> TopicName {
     TopicName::new("t").unwrap()
 }
 
-fn relay(topic: &mut Topic, now: Now, arrived: &[(TopicName, u64)]) -> Vec<OutboxEntry> {
+fn relay(topic: &mut Topic, now: Now, arrived: &[(TopicName, OutboxPosition)]) -> Vec<OutboxEntry> {
     let (node, lease) = (node("n"), LEASE);
     let request =
         Relay { node, lease, arrived: Vec::new(), unread: vec![], without: vec![], limit: 10, bytes: USUAL_BYTES };
@@ -41,6 +41,8 @@ fn entries_that_wait_come_back_and_later_ones_follow_them() {
     let (mut bench, mut all) = (logged(), Vec::new());
     for name in ["a", "b"] {
         run_with_follow_up(&mut bench, name, &mut all);
+        // So the place of the next one is not when it was written.
+        bench.now = Now::from_micros(bench.now.micros() - 1_000_000);
     }
     let (now, entries) = (bench.now, relay(&mut bench.topic, bench.now, &[]));
     assert_eq!((entries.len(), entries[1].after), (2, entries[0].position));
@@ -66,6 +68,7 @@ fn an_entry_that_has_come_does_nothing_after_the_store_was_opened_again() {
     let mut source = logged();
     run_with_follow_up(&mut source, "a", &mut Vec::new());
     let entry = relay(&mut source.topic, source.now, &[]).remove(0);
+    let entry = OutboxEntry { position: OutboxPosition { written: 7, ..entry.position }, ..entry };
     let (mut bench, relay) = (logged(), relay_of(&TopicName::new("s").unwrap()));
     let now = bench.now;
     let batch = Batch::Relay { entry: entry.clone() };

@@ -2,10 +2,11 @@
 
 A batch has the slot `number mod 16`. The key is a text: HIGH, the highest executed number, which stands for 16 slots, each with the
 last number up to HIGH that belongs there and with the answer `a*`. A slot that has something else follows behind a blank:
-`SLOT=NUMBER:ANSWER`, or `SLOT=-` if it has nothing. So a producer that only adds has a plain number here.
+`SLOT=NUMBER:ANSWER`, or `SLOT=-` if it has nothing. So a producer that only adds has a plain number here. Of an outbox HIGH is a position: a place,
+and perhaps a comma and when its entry was written.
 
 Needs    calls; number (text), the first argument: of an entry of an outbox its position, `<`, and the position before it; clock
-Gives    kept: the text; high; others: what follows behind HIGH. The part `keep` keeps the answer of this batch
+Gives    kept: the text; high, a number; others: what follows behind HIGH; number: of an entry its place. The part `keep` keeps the answer of this batch
 Returns  {'kept', answer} if the batch was executed before; {'late'} if its number was passed over
 Holds    rule 18. A repeat writes too (EXPIRE, or SET of what is there): newer servers confirm only what the connection itself has
          written, so a `WAIT` behind a repeat on a new connection needs a write
@@ -13,21 +14,21 @@ Cost     GET
 ]]
 local kept = redis.call('GET', calls)
 local high, others = tonumber(kept or 0), ''
-if not high then
-  high, others = string.match(kept, '^(%d+)( .*)$')
-  high, others = tonumber(high or 0), others or ''
-end
-if not tonumber(number) then
-  -- An entry of an outbox: its position, and that of the one before it (rule 18).
-  local position, before = string.match(number, '^(%d+)<(%d+)$')
-  number = position
-  if high < tonumber(position) and tonumber(before) > 0 and high ~= tonumber(before) then return redis.error_reply('DQORDER ' .. int(high)) end
-end
-if high >= tonumber(number) then
-  local last, answer = string.match(others, ' ' .. number % 16 .. '=(%d*):?(%S*)')
-  -- Of a position only the last answer is kept.
-  if not last and high - number < (ARGV[1] == number and 16 or 1) then last, answer = number, 'a*' end
-  if ARGV[1] ~= number then redis.call('SET', calls, kept) elseif last == number then redis.call('EXPIRE', calls, 3600) end
-  if last ~= number then return {'late'} end
-  return {'kept', answer}
+do
+  -- Of an entry of an outbox: its position, the place in that, and the position of the one before it (rule 18).
+  local has, own, place, before = kept, string.match(number, '^((%d+),?%d*)<([%d,]+)$')
+  if not high then
+    has, high, others = string.match(kept, '^((%d+),?%d*)( ?.*)$')
+    high, others = tonumber(high or 0), others or ''
+  end
+  number = place or number
+  if own and high < tonumber(place) and tonumber(string.match(before, '^%d+')) > 0 and has ~= before then return redis.error_reply('DQORDER ' .. int(high)) end
+  if high >= tonumber(number) then
+    local last, answer = string.match(others, ' ' .. number % 16 .. '=(%d*):?(%S*)')
+    -- Of a position only the last answer is kept, and another entry may have had its place.
+    if own and own ~= has then last = nil elseif not last and high - number < 16 then last, answer = number, 'a*' end
+    if ARGV[1] ~= number then redis.call('SET', calls, kept) elseif last == number then redis.call('EXPIRE', calls, 3600) end
+    if last ~= number then return {'late'} end
+    return {'kept', answer}
+  end
 end

@@ -2,7 +2,8 @@
 
 Gives    target_of(member): target and position (16 digits) of an entry, or nil if it is none. What follows its position it may be unable to read: nodes do
          that
-         before_of(member): of an entry the position of the one before it, and when it was written or '', or nil if that cannot be read
+         before_of(member): of an entry the position of the one before it, as its place, perhaps with a comma and when that was written, and when it was
+         itself written or '', or nil if that cannot be read
 Holds    rule 1
 Cost     no command
 ]]
@@ -10,4 +11,4 @@ local function target_of(member)
   local target, position = string.match(member, '^([A-Za-z0-9._:-]+)%z(%d+)%z')
   if target and #target <= 128 and #position == 16 then return target, position end
 end
-local function before_of(member) return string.match(member, '^[^%z]*%z%d+%z(%d+),?(%d*)%z') end
+local function before_of(member) return string.match(member, '^[^%z]*%z%d+%z(%d+,?%d*);?(%d*)%z') end

@@ -8,8 +8,7 @@ local last = tonumber(redis.call('HGET', meta, 'outbox') or '') or 0
 -- What another program has raised above all positions counts as missing: no target would take what follows.
 last = math.max((last <= 4503599627370496 and last or 0) + 1, micros)
 local position, field, NUL = string.format('%016d', last), 'outbox:' .. target, string.char(0)
-local after = string.match(redis.call('HGET', meta, field) or '', '^%d+$') or '0'
--- The position is when it was written, unless another entry has that one, or the clock fell back.
-if last > micros then after = after .. ',' .. string.format('%d', micros) end
-redis.call('ZADD', outbox, 0, target .. NUL .. position .. NUL .. after .. NUL .. batch)
-redis.call('HSET', meta, 'outbox', position, field, position)
+-- When it was written is its place, unless another entry has that one, or the clock fell back.
+local after, written = string.match(redis.call('HGET', meta, field) or '', '^%d+,?%d*$') or '0', last > micros and ',' .. string.format('%d', micros) or ''
+redis.call('ZADD', outbox, 0, target .. NUL .. position .. NUL .. after .. string.gsub(written, ',', ';') .. NUL .. batch)
+redis.call('HSET', meta, 'outbox', position, field, position .. written)
