@@ -6,10 +6,11 @@ use std::time::Duration;
 use dq::DelayJob;
 use dq::context::ContextFactory;
 use dq::environment::{StoreClock, TokioClock};
-use dq::job::State;
+use dq::job::{Codec, JobId, Metadata, ProducerId, Record, State, TopicKey};
 use dq::provider::{Addition, CallError, Provider};
-use dq::store::Store;
+use dq::store::file::FileStore;
 use dq::store::memory::MemoryStore;
+use dq::store::{NewJob, Numbered, OnDuplicate, Store};
 use dq_tests::file::Folder;
 use dq_tests::{Faults, FaultyStore};
 use serde::{Deserialize, Serialize};
@@ -169,7 +170,38 @@ async fn a_topic_that_drains_gets_its_adds_later_and_holds_up_no_other() {
     assert_eq!(how(&provider, 6).await, Addition::New);
 }
 
-/// One entry has a name that is no position, and what another one has is no batch.
+/// What the buffer notes of itself: which numbers it gave out, and its name.
+#[tokio::test(start_paused = true)]
+async fn notes_of_a_buffer_that_cannot_be_read_hold_up_nothing() {
+    let of = |app: &str, topic: &str| TopicKey { app: app.parse().unwrap(), topic: topic.parse().unwrap() };
+    for (note, text) in [
+        ("numbers:mail", "rubbish"),
+        ("numbers:mail", "9 0"),
+        ("numbers:mail", "99999999999999999999 9"),
+        ("numbers:mail", "9007199254740993 9007199254740993"),
+        ("name", "no\u{0}name"),
+    ] {
+        let shop = Shop::new();
+        let provider = shop.provider().await;
+        shop.goes_away(&provider).await;
+        assert_eq!(how(&provider, 1).await, Addition::Buffered);
+        drop(provider);
+        let directory = FileStore::new(shop.folder.path());
+        directory.prepare().await.unwrap();
+        let record = Record::new(&Metadata::default(), Codec::Json, text.as_bytes());
+        let job = NewJob { on_duplicate: OnDuplicate::Replace, ..NewJob::new(JobId::new(note).unwrap(), record) };
+        let producer = directory.producer(&of("dq-buffer", "own"), &ProducerId::new("another program"));
+        producer.add(Numbered { number: 1, items: vec![job] }).await.unwrap();
+        drop((producer, directory));
+
+        let again = shop.provider().await;
+        shop.comes_back(&again).await;
+        assert_eq!(again.buffer().unwrap().sent, 1, "{note}: {text}");
+        assert!(again.get::<Mail>(1).await.unwrap().is_some(), "{note}: {text}");
+    }
+}
+
+/// One entry has a name that is no position, another one has its position in another form, and what a third one has is no batch.
 #[tokio::test(start_paused = true)]
 async fn an_entry_that_cannot_be_read_is_set_aside_and_the_others_are_sent() {
     let shop = Shop::new();
@@ -181,7 +213,7 @@ async fn an_entry_that_cannot_be_read_is_set_aside_and_the_others_are_sent() {
         let factory = ContextFactory::new(app).without_inventory().variables([("", ""); 0]);
         factory.store(shop.folder.url()).connect()
     };
-    let entries = ["00000000000000000007", "rubbish"];
+    let entries = ["00000000000000000007", "7", "rubbish"];
     let other = directory("shop").await.unwrap();
     for entry in entries {
         other.topic("mail").unwrap().add_json("{}").id(entry).after("1h").await.unwrap();
@@ -190,7 +222,7 @@ async fn an_entry_that_cannot_be_read_is_set_aside_and_the_others_are_sent() {
 
     let again = shop.provider().await;
     let buffer = again.buffer().unwrap();
-    assert_eq!((buffer.jobs, buffer.refused), (1, 2), "{buffer:?}");
+    assert_eq!((buffer.jobs, buffer.refused), (1, 3), "{buffer:?}");
     let refused: Vec<_> = buffer.last_refused.iter().map(|refused| refused.job.as_str()).collect();
     assert_eq!(refused, entries.map(|entry| format!("entry {entry}")));
     shop.comes_back(&again).await;

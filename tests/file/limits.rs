@@ -186,10 +186,11 @@ async fn a_directory_with_numbers_over_their_limits_opens_without_them_and_with_
     let changes = Arc::<Changes>::default();
     let writer = MemoryStore::journaled(Arc::new(TokioClock::new()), changes.clone());
     let position = (1 << 40) + 7_u64;
+    let written = (1 << 39) + 9;
     let mut follow_ups = FollowUps::default();
     follow_ups.push(key().topic, &FollowUpBatch::Add(vec![job()]));
     let batch = follow_ups.parts()[0].1.clone();
-    let (at, after) = (OutboxPosition::clock(position), OutboxPosition::START);
+    let (at, after) = (OutboxPosition { at: position, written }, OutboxPosition::START);
     let entry = OutboxEntry { target: key().topic, position: at, after, batch };
     writer.producer(&key(), &relay_of(&key().topic)).relay(entry).await.unwrap();
     let sound = changes.0.lock().unwrap().clone();

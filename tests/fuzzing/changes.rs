@@ -8,7 +8,7 @@ use crate::draw::{Draw, NOW};
 use crate::{batches, grammar};
 
 /// The variants of `Change` in their order. A test compares them with the type.
-const KINDS: [&str; 20] = [
+const KINDS: [&str; 19] = [
     "Origin",
     "Put",
     "Part",
@@ -28,11 +28,10 @@ const KINDS: [&str; 20] = [
     "Member",
     "Set",
     "SetMember",
-    "LaterOutbox",
 ];
 
 /// How often each of them is drawn; `Claimed` follows a claim.
-const SHARES: [u64; 20] = [2, 8, 6, 2, 2, 0, 2, 2, 2, 2, 2, 2, 3, 3, 4, 1, 4, 4, 4, 3];
+const SHARES: [u64; 19] = [2, 8, 6, 2, 2, 0, 2, 2, 2, 2, 2, 2, 3, 3, 5, 2, 4, 4, 4];
 
 /// The kinds of limits in their order, and a value that each of them has.
 const LIMITS: [&str; 7] = ["3", "100/s, burst 20", "1000", "1", "10/m", "50", "12"];
@@ -271,14 +270,11 @@ impl Changes<'_> {
                 self.text(self.draw.pick(&["outbox:u", "outbox:t", "p"]));
                 self.position();
             }
-            "Outbox" | "OutboxGone" | "LaterOutbox" => {
+            "Outbox" | "OutboxGone" => {
                 self.text(self.draw.pick(&batches::TARGETS));
                 self.position();
                 if KINDS[kind] != "OutboxGone" {
                     self.position();
-                    if KINDS[kind] == "LaterOutbox" {
-                        self.position();
-                    }
                     let batch = batches::packed(self.draw);
                     self.put(&batch);
                 }
@@ -326,10 +322,13 @@ impl Changes<'_> {
         }
     }
 
-    /// A place among the follow-ups of a topic, in µs.
+    /// A place among the follow-ups of a topic, and when it was written, in µs.
     fn position(&mut self) {
-        let position = if self.draw.one_in(6) { self.draw.number() } else { NOW * 1_000 + self.draw.below(1_000) };
-        self.number(position & u64::MAX >> 1);
+        let number = || if self.draw.one_in(6) { self.draw.number() } else { NOW * 1_000 + self.draw.below(1_000) };
+        let at = number();
+        let written = if self.draw.one_in(4) { number() } else { at };
+        self.number(at & u64::MAX >> 1);
+        self.number(written & u64::MAX >> 1);
     }
 
     /// A job set, or that there is none.
@@ -396,20 +395,22 @@ mod tests {
     const STATE: &str = include_str!("../../dq/src/store/topic_state.rs");
     const JOB_SET: &str = include_str!("../../dq/src/store/job_set.rs");
     const HISTORY: &str = include_str!("../../dq/src/store/history.rs");
+    const OUTBOX: &str = include_str!("../../dq/src/store/outbox.rs");
     const LIMIT: &str = include_str!("../../dq/src/store/limit.rs");
 
     /// What the grammar was written for: a source, a type in it, and what stands in that.
-    const WRITTEN: [(&str, &str, &str); 21] = [
+    const WRITTEN: [(&str, &str, &str); 22] = [
         (
             CHANGE,
             "enum Change",
             "Origin(u64),Put(Row),Part(Part),Gone(&str),Claim(&str,u64),Claimed(&str,Time),\
              Broadcast(&str,Option<(Time,Raw)>),Lease(&str,bool),State(Box<State>),PauseOfGroup(&str,Option<Cow<Pause>>),\
              History(&str,Option<Cow<History>>),HistorySetting(HistorySetting),Taken(&str,Option<TakenId>),\
-             Position(&str,u64),Outbox(TopicName,u64,u64,Raw),OutboxGone(TopicName,u64),\
+             Position(&str,OutboxPosition),Outbox(TopicName,OutboxPosition,OutboxPosition,Raw),OutboxGone(TopicName,OutboxPosition),\
              Member(&str,Option<Cow<Membership>>),Set(JobId,Option<(SetRow,Option<Raw>)>),\
-             SetMember(JobId,Cow<Member>,MemberState),LaterOutbox(TopicName,u64,u64,u64,Raw),",
+             SetMember(JobId,Cow<Member>,MemberState),",
         ),
+        (OUTBOX, "struct OutboxPosition", "at:u64,written:u64,"),
         (CHANGE, "struct Row", "id:&str,place:KeptPlace,crashes:u32,record:Raw,"),
         (
             CHANGE,

@@ -2,6 +2,7 @@
 
 mod answers;
 mod batches;
+mod buffer;
 mod changes;
 mod draw;
 mod grammar;

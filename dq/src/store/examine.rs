@@ -24,6 +24,7 @@ pub struct Mismatch {
 }
 
 impl Mismatch {
+    #[cfg(feature = "redis")]
     /// What is wrong with the last fence of a topic, if anything. No dq writes one that is not a number.
     pub(crate) fn of_fence(topic: &TopicName, fence: &impl ToString) -> Option<Self> {
         let fence = fence.to_string();

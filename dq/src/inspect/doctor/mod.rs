@@ -115,7 +115,7 @@ impl Part {
         match self {
             Self::Whole => ("the topic as a whole", Some(Self::Schedules { after: None })),
             Self::Schedules { .. } => ("a page of the schedules", Some(Self::Outbox)),
-            Self::Outbox => ("the outbox", Some(Self::Keys { after: None })),
+            Self::Outbox => ("the outbox", Some(Self::Targets(VecDeque::new()))),
             Self::Targets(mut targets) => match targets.pop_front() {
                 Some(_) => ("a topic for which follow-ups wait", Some(Self::Targets(targets))),
                 None => ("the job sets", Some(Self::Keys { after: None })),

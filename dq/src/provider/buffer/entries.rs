@@ -8,12 +8,13 @@ use bytes::Bytes;
 
 use super::state::{Size, State, Written};
 use crate::environment::Environment;
+use crate::job::limits::POSITION;
 use crate::job::{AppName, Codec, JobId, Metadata, ProducerId, Record, State as JobState, TopicKey, TopicName};
 use crate::provider::RefusedJob;
 use crate::store::step::{MOST_JOBS, USUAL_BYTES};
 use crate::store::{
-    BatchAnswer, Command, CommandKind, Cursor, Due, NewJob, Numbered, OnDuplicate, OutboxEntry, OutboxPosition, Packed,
-    Page, PageRequest, Pending, Store, StoreError, Stored,
+    BatchAnswer, Command, CommandKind, Cursor, Due, FollowUpBatch, NewJob, Numbered, OnDuplicate, OutboxEntry,
+    OutboxPosition, Packed, Page, PageRequest, Pending, Store, StoreError, Stored,
 };
 use crate::time::Timestamp;
 
@@ -101,11 +102,17 @@ impl Entries {
         if let Some(other) = of_app.as_deref().filter(|known| *known != app.as_str()) {
             return Err(damaged(&format!("it has adds of app `{other}`, and each app needs a directory of its own")));
         }
-        let chosen = name.clone().unwrap_or_else(|| format!("buffer-{}", environment.random_text()));
-        let chosen = TopicName::new(chosen).map_err(|_| damaged("its name is none"))?;
+        let known = name.as_ref().and_then(|name| TopicName::new(name).ok());
+        if let Some(name) = name.as_ref().filter(|_| known.is_none()) {
+            tracing::warn!(
+                name,
+                "the buffer has a name that is none, and gets another one: adds that were on their way may be done twice"
+            );
+        }
+        let new = || TopicName::new(format!("buffer-{}", environment.random_text())).expect("it is a name");
         let (writer, sender) = (Numbers::new(environment), Numbers::new(environment));
-        let entries = Self { directory, name: chosen, writer, sender };
-        if name.is_none() {
+        let entries = Self { directory, name: known.clone().unwrap_or_else(new), writer, sender };
+        if known.is_none() {
             entries.note(NAME, entries.name.as_str()).await?;
             entries.note(APP, app.as_str()).await?;
         }
@@ -183,15 +190,21 @@ impl Entries {
         page.jobs.iter().map(|stored| read(topic, stored)).collect()
     }
 
-    /// Which numbers were given out last for a topic.
+    /// Which numbers were given out last for a topic. What another program wrote there holds up nothing.
     pub(super) async fn numbers(&self, topic: &TopicKey) -> Result<Option<Given>, StoreError> {
         let known = self.directory.get(&own_key(), &[numbers_id(topic)]).await?;
-        let text = known.into_iter().flatten().next().as_ref().and_then(text_of);
-        let read = |text: String| {
+        let Some(known) = known.into_iter().flatten().next() else { return Ok(None) };
+        let given = text_of(&known).and_then(|text| {
             let (place, number) = text.split_once(' ')?;
-            Some(Given { place: place.parse().ok()?, number: number.parse().ok()? })
-        };
-        text.map(|text| read(text).ok_or_else(|| damaged("its numbers cannot be read"))).transpose()
+            let given = Given { place: place.parse().ok()?, number: number.parse().ok()? };
+            // Numbers follow a clock, and up to this many entries have one.
+            (AT_ONCE as u64..=POSITION.most).contains(&given.number).then_some(given)
+        });
+        if given.is_none() {
+            let topic = &topic.topic;
+            tracing::warn!(%topic, "the buffer cannot read which numbers it gave out: adds that were on their way may be done twice");
+        }
+        Ok(given)
     }
 
     /// Keeps which numbers are given out, before an entry is sent under one.
@@ -269,14 +282,20 @@ fn text_of(stored: &Stored) -> Option<String> {
 }
 
 fn read(topic: &TopicKey, stored: &Stored) -> Result<Read, StoreError> {
-    let place = stored.id.as_str().parse().map_err(|_| damaged("an entry has no place"))?;
+    // What has its place in another form is not removed under it.
+    let place = stored.id.as_str().parse().ok().filter(|place| entry_id(*place) == stored.id);
+    let place = place.ok_or_else(|| damaged("an entry has no place"))?;
     let headers = stored.record.metadata().map_err(|_| damaged("an entry does not decode"))?.headers;
     let header = headers.iter().find(|(name, _)| name == WRITTEN).and_then(|(_, value)| value.parse().ok());
     let written = header.map_or_else(|| Timestamp::floor_micros(place), Timestamp::from_millis);
     let (_, payload) = stored.record.payload().map_err(|_| damaged("an entry does not decode"))?;
     let (bytes, batch) = (payload.len(), Packed::from_bytes(Bytes::copy_from_slice(payload)));
     let mut read = Read { place, written, batch, size: Size { jobs: 0, bytes } };
-    read.size.jobs = read.entry(topic, OutboxPosition::START, OutboxPosition::START).batch()?.len();
+    // A buffer takes adds alone.
+    let FollowUpBatch::Add(jobs) = read.entry(topic, OutboxPosition::START, OutboxPosition::START).batch()? else {
+        return Err(damaged("an entry is no add"));
+    };
+    read.size.jobs = jobs.len();
     Ok(read)
 }
 

@@ -34,6 +34,7 @@ mod suite;
 mod topic;
 
 pub mod adds;
+pub mod ahead;
 pub mod audit;
 pub mod broadcasts;
 pub mod bursts;
