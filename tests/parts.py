@@ -7,7 +7,9 @@ import os
 import re
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -20,6 +22,10 @@ LONGEST = 2400
 RESULT = re.compile(r"^(?:test result: [^.]*\. )?(\d+) passed[;,] (\d+) failed", re.M)
 FAILED = re.compile(r"^test (\S.*) \.\.\. FAILED", re.M)
 WORKSPACE = ["--workspace", "--all-features"]
+# Test programs that wait for real clocks, servers and processes most of the time. They run one after the other, beside what computes.
+WAITING = ["redis", "storm", "dashboard", "examples", "takeover"]
+# Two parts that run at the same time print.
+OUTPUT = threading.Lock()
 
 
 class Part:
@@ -31,7 +37,8 @@ class Part:
         self.seconds, self.is_sound, self.passed, self.failed, self.tests = 0, True, 0, 0, []
 
     def run(self):
-        print(f"== {self.name}: {' '.join(map(str, self.command))}", flush=True)
+        with OUTPUT:
+            print(f"== {self.name}: {' '.join(map(str, self.command))}", flush=True)
         begin = time.monotonic()
         with open(self.log, "w") as log:
             try:
@@ -46,10 +53,14 @@ class Part:
         self.tests = FAILED.findall(text)
         # A command that ends with an error has failed, whatever it has counted.
         self.failed += not self.is_sound and not self.failed
-        if not self.is_sound:
-            print(text)
-        print(self.line(), flush=True)
+        with OUTPUT:
+            if not self.is_sound:
+                print(text)
+            print(self.line(), flush=True)
         return self
+
+    def waits(self):
+        return self.name == "servers" or any(self.name.startswith(f"dq-{package}/{name}") for package in ["tests", "dashboard", "examples"] for name in WAITING)
 
     def line(self):
         over = f"  over its budget of {self.budget} s" if self.seconds > self.budget else ""
@@ -94,15 +105,21 @@ def programs(messages, filters=()):
     return sorted(parts, key=lambda part: part.name)
 
 
+def run_all(parts):
+    """Runs parts, those that wait beside the others."""
+    both = [[part for part in parts if part.waits() is waits] for waits in [True, False]]
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda some: [part.run() for part in some], both))
+    return parts
+
+
 def table(is_long):
-    """The parts before the build, and those after it."""
-    before = [
-        Part("format", 10, ["cargo", "fmt", "--all", "--check"]),
+    """The part before the build, and those after it."""
+    before = [Part("format", 10, ["cargo", "fmt", "--all", "--check"])]
+    after = [
         Part("lint", 300, ["cargo", "clippy", *WORKSPACE, "--all-targets", "--", "-D", "warnings"]),
         Part("deny", 30, ["./tests/deny"], changes=["Cargo.lock", "deny.toml", "tests/advisories.txt"]),
         Part("docs", 120, ["cargo", "doc", *WORKSPACE, "--no-deps"], env={"RUSTDOCFLAGS": "-D warnings"}, changes=["dq", "dq-macros"]),
-    ]
-    after = [
         Part("doctests", 180, ["cargo", "test", *WORKSPACE, "--doc", "--no-fail-fast"]),
         Part("simulation", 300, ["./tests/simulate", "--seeds", "10000" if is_long else "2000"]),
         Part("rules", 90, ["./tests/simulate", "--rules"]),
@@ -130,16 +147,16 @@ def main(words):
     tests = [word for word in words if word not in [*parts, "build", "servers"]]
     wanted = [part for part in parts.values() if part.name in words or not words and (is_long or is_called_for(part))]
     done += [part.run() for part in wanted if part in before]
+    ran = [part for part in wanted if part in after]
     if not words or tests or {"build", "servers"} & set(words):
         done.append(build.run())
         built = programs(build.log.read_text(), tests) if build.is_sound else []
         if not words or tests:
-            ran = [part.run() for part in built]
-            done += [part for part in ran if part.passed + part.failed or not words]
+            ran = [*built, *ran]
         if not words or "servers" in words:
             suite = {"DQ_CONFORMANCE": part.command[0] for part in built if part.name == "dq-tests/conformance"}
-            done.append(Part("servers", 400, ["./tests/servers", *([] if is_long else ["--short"])], env=suite).run())
-    done += [part.run() for part in wanted if part in after]
+            ran.append(Part("servers", 400, ["./tests/servers", *([] if is_long else ["--short"])], env=suite))
+    done += [part for part in run_all(ran) if part.passed + part.failed or not tests or part not in built]
 
     print("", *[part.line() for part in done], f"{'together':<41} {'':8} {time.monotonic() - begin:5.0f} s", sep="\n")
     for part in done:

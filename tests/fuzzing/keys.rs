@@ -88,12 +88,24 @@ fn joined(parts: impl IntoIterator<Item = Vec<u8>>) -> Vec<u8> {
     parts.into_iter().collect::<Vec<_>>().join(&0)
 }
 
+/// A place among follow-ups, and perhaps when it was written.
+fn position(draw: &Draw) -> Vec<u8> {
+    let number = || if draw.one_in(4) { draw.number() } else { NOW * 1_000 };
+    let written = if draw.one_in(3) { format!(",{}", number()) } else { String::new() };
+    format!("{}{written}{}", number(), if draw.one_in(12) { draw.pick(&["\n", ",", "x", "99999"]) } else { "" })
+        .into_bytes()
+}
+
 /// A member of a ZSET: mostly what dq writes there.
 fn member(draw: &Draw, key: &str) -> Vec<u8> {
     let number = || format!("{:016}", if draw.one_in(4) { draw.number() } else { NOW * 1_000 }).into_bytes();
     match key {
         _ if draw.one_in(6) => draw.bytes(60),
-        "outbox" => joined([draw.pick(&batches::TARGETS).into(), number(), number(), batches::packed(draw)]),
+        "outbox" => {
+            let before =
+                [position(draw), if draw.one_in(3) { [b";".to_vec(), number()].concat() } else { vec![] }].concat();
+            joined([draw.pick(&batches::TARGETS).into(), number(), before, batches::packed(draw)])
+        }
         "grouped" => joined([grammar::group(draw).into(), [b"w".to_vec(), number(), number(), id(draw)].concat()]),
         "set" => joined([b"t".to_vec(), id(draw)]),
         _ => id(draw),
@@ -131,9 +143,11 @@ fn entry(draw: &Draw, app: &str, (key, kind): (&str, &str)) -> Vec<Vec<u8>> {
         _ if draw.one_in(40) => vec![b"SET".to_vec(), name, draw.bytes(30)],
         "hash" => {
             let field = if key == "meta" { draw.pick(&FIELDS).into() } else { id(draw) };
-            vec![b"HSET".to_vec(), name, field, value(draw, key)]
+            let value = if field.starts_with(b"outbox") { position(draw) } else { value(draw, key) };
+            vec![b"HSET".to_vec(), name, field, value]
         }
         "zset" => vec![b"ZADD".to_vec(), name, score.into_bytes(), member(draw, key)],
+        _ if key == "calls" && draw.one_in(2) => vec![b"SET".to_vec(), name, position(draw)],
         _ => vec![b"SET".to_vec(), name, if draw.one_in(3) { draw.bytes(30) } else { score.into_bytes() }],
     }
 }

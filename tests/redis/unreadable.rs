@@ -9,7 +9,8 @@ use dq::prelude::*;
 use dq::provider::OnDead;
 use dq::store::step::{Change, Claim, Scan};
 use dq::store::{
-    BatchAnswer, GroupsRequest, NewJob, Relay, SetChange, SetOutcome, SetRefusal, SetVerb, SetsRequest, Store, relay_of,
+    BatchAnswer, GroupsRequest, NewJob, OutboxPosition, Relay, SetChange, SetOutcome, SetRefusal, SetVerb, SetsRequest,
+    Store, relay_of,
 };
 use dq_tests::redis::RedisServer;
 use serde::{Deserialize, Serialize};
@@ -169,24 +170,25 @@ async fn the_entry_after_one_that_was_set_aside_is_sent_as_the_first_that_there_
 async fn what_cannot_be_read_in_front_of_an_outbox_makes_no_target_ahead() {
     let (server, home) = Topic::entered().await;
     for member in
-        ["t\0!", "t\x000000000000000007\0x\0Z", "t\x000000000000000008\0", "t\x000000000000000600\x00500,550\0Z"]
+        ["t\0!", "t\x000000000000000007\0x\0Z", "t\x000000000000000008\0", "t\x000000000000000600\x00500,499;550\0Z"]
     {
         server.command(&["ZADD", "dq:{shop:t}:outbox", "0", member]);
     }
-    for (position, ahead) in [(500, None), (555, Some(500)), (600, None)] {
-        server.command(&["SET", "dq:{shop:t}:calls:outbox:t", &position.to_string()]);
+    let back_to = OutboxPosition { at: 500, written: 499 };
+    for (position, ahead) in [("500,499", None), ("555", Some(back_to)), ("600", Some(back_to)), ("600,550", None)] {
+        server.command(&["SET", "dq:{shop:t}:calls:outbox:t", position]);
         let request = dq::store::Relay {
             node: dq::job::NodeId::new("n"),
             lease: Duration::from_secs(5),
-            arrived: vec![(home.key.topic.clone(), position)],
+            arrived: vec![(home.key.topic.clone(), u64::MAX)],
             unread: vec![],
             without: vec![],
             limit: 100,
             bytes: 1 << 20,
         };
         let relayed = home.store.relay(&home.key, &request).await.unwrap();
-        assert_eq!(relayed.ahead.first().map(|ahead| ahead.back_to.at), ahead, "{position}");
-        let waiting = if position == 600 { 3 } else { 4 };
+        assert_eq!(relayed.ahead.first().map(|ahead| ahead.back_to), ahead, "{position}");
+        let waiting = if position == "600,550" { 3 } else { 4 };
         assert_eq!(relayed.waiting, waiting, "{position}");
     }
 }
@@ -246,7 +248,7 @@ async fn a_row_of_sets_that_is_none_ends_no_list_and_the_doctor_continues_with_t
     let producer = home.store.producer(&home.key, &relay_of(&next.key.topic));
     for (n, batch) in entries.into_iter().enumerate() {
         let batch = dq::store::Packed::from_bytes(batch.as_bytes().to_vec().into());
-        let [after, position] = [n as u64, n as u64 + 1].map(dq::store::OutboxPosition::clock);
+        let [after, position] = [n as u64, n as u64 + 1].map(OutboxPosition::clock);
         let target = home.key.topic.clone();
         producer.relay(dq::store::OutboxEntry { target, position, after, batch }).await.unwrap();
     }

@@ -1,4 +1,5 @@
-//! A few seeds of the simulation, and that a seed is the same run again. `tests/simulate` runs many.
+//! What the simulation measures, that it finds what is wrong, and that a seed is the same run again. `tests/simulate`, a part of `tests/run`, runs the
+//! seeds of all profiles.
 
 mod shrink;
 mod taken;
@@ -8,19 +9,6 @@ use std::collections::BTreeSet;
 
 use dq_testing::simulation::{Options, Profile, RULES, simulate};
 use taken::TAKEN;
-
-#[test]
-fn nothing_is_found() {
-    for seed in 0..40 {
-        let report = simulate(seed, &Options::default());
-        assert_eq!(
-            report.found, None,
-            "seed {seed} ({:?}): tests/simulate --seeds 1 --from {seed} --log",
-            report.profile
-        );
-        assert!(report.handled > 0 && report.steps > 0, "seed {seed} ran no handler");
-    }
-}
 
 /// The mix draws priorities in nearly every run, so their absence shows soon.
 #[test]
@@ -42,55 +30,6 @@ fn checkpoints_that_nothing_keeps_are_found() {
     println!("first seed {first:?}");
 }
 
-fn nothing_is_found_with(profile: Profile) {
-    let mut options = Options::default();
-    options.profile = Some(profile);
-    for seed in 0..20 {
-        let found = simulate(seed, &options).found;
-        assert_eq!(found, None, "tests/simulate --profile {} --seeds 1 --from {seed} --log", profile.name());
-    }
-}
-
-#[test]
-fn jobs_acked_on_claim_run_at_most_once_and_are_gone_then() {
-    nothing_is_found_with(Profile::Claim);
-}
-
-#[test]
-fn broadcasts_arrive_at_most_once_never_early_and_everywhere_without_faults() {
-    nothing_is_found_with(Profile::Broadcasts);
-}
-
-#[test]
-fn a_node_cut_off_in_one_direction_keeps_no_job() {
-    nothing_is_found_with(Profile::Unresponsive);
-}
-
-#[test]
-fn refused_subscriptions_come_back_and_the_death_of_a_watcher_delays_no_new_job() {
-    nothing_is_found_with(Profile::Signals);
-}
-
-#[test]
-fn no_job_pays_for_the_crash_of_another_whatever_its_topic() {
-    nothing_is_found_with(Profile::Killers);
-}
-
-#[test]
-fn a_run_whose_handler_was_not_polled_costs_no_attempt() {
-    nothing_is_found_with(Profile::Starved);
-}
-
-#[test]
-fn large_payloads_pass_over_slow_links_once() {
-    nothing_is_found_with(Profile::Large);
-}
-
-#[test]
-fn a_crash_of_the_whole_process_on_a_file_loses_nothing_that_was_confirmed() {
-    nothing_is_found_with(Profile::File);
-}
-
 #[test]
 fn whatever_a_topic_does_when_it_panics_no_job_is_lost_and_none_pays_for_it() {
     let (mut options, mut steps) = (Options::default(), BTreeSet::new());
@@ -102,11 +41,6 @@ fn whatever_a_topic_does_when_it_panics_no_job_is_lost_and_none_pays_for_it() {
         steps.extend(panics.map(|(step, job)| (step.to_owned(), job.contains("Some"))));
     }
     assert!(steps.len() >= 20, "{steps:?}");
-}
-
-#[test]
-fn a_job_that_never_left_its_program_is_not_added() {
-    nothing_is_found_with(Profile::Refused);
 }
 
 /// A later takeover is a finding in every seed. These seeds have takeovers that nothing disturbs.

@@ -140,9 +140,10 @@ impl Import {
     }
 }
 
-/// The highest order in a group of copies whose records can be read.
+/// The highest order in a group that a record of these copies names. A schedule is in no group.
 pub(super) fn highest_order(copies: &[JobCopy]) -> u64 {
-    copies.iter().filter_map(|copy| copy.record.group()).map(|(order, _)| order).max().unwrap_or_default()
+    let of_groups = copies.iter().filter(|copy| copy.id.schedule_name().is_none());
+    of_groups.filter_map(|copy| copy.record.group()).map(|(order, _)| order).max().unwrap_or_default()
 }
 
 impl Batch {

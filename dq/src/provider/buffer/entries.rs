@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use super::state::{Size, State, Written};
 use crate::environment::Environment;
-use crate::job::limits::POSITION;
+use crate::job::limits::{DUE, POSITION};
 use crate::job::{AppName, Codec, JobId, Metadata, ProducerId, Record, State as JobState, TopicKey, TopicName};
 use crate::provider::RefusedJob;
 use crate::store::step::{MOST_JOBS, USUAL_BYTES};
@@ -27,6 +27,9 @@ const NAME: &str = "name";
 const LAST: &str = "last";
 const APP: &str = "app";
 const NUMBERS: &str = "numbers:";
+
+/// No place follows a clock above this one: no job may be due then.
+const LAST_PLACE: u64 = DUE.most * 1_000;
 
 /// The header of an entry that was not written at the time of its place: when it was, in ms.
 const WRITTEN: &str = "written";
@@ -80,6 +83,21 @@ pub(super) struct Read {
 pub(super) struct Given {
     pub(super) place: u64,
     pub(super) number: u64,
+    /// How far the store's clock was ahead of that of the program, in ms: what is sent again was written at the same time as before.
+    pub(super) ahead: i64,
+}
+
+impl Given {
+    /// When an entry was written, by the store's clock, in µs.
+    pub(super) fn written(self, read: &Read) -> u64 {
+        read.written.as_millis().saturating_add_signed(self.ahead).saturating_mul(1_000)
+    }
+}
+
+impl fmt::Display for Given {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} {}", self.place, self.number, self.ahead)
+    }
 }
 
 impl Read {
@@ -116,7 +134,7 @@ impl Entries {
             entries.note(NAME, entries.name.as_str()).await?;
             entries.note(APP, app.as_str()).await?;
         }
-        let last = last.as_ref().and_then(|last| last.parse().ok()).unwrap_or(0);
+        let last = last.as_ref().and_then(|last| last.parse().ok()).filter(|last| *last <= LAST_PLACE).unwrap_or(0);
         let mut state = State::behind(last);
         for topic in entries.directory.topics(app).await? {
             entries.load(&TopicKey { app: app.clone(), topic }, &mut state, environment.wall()).await?;
@@ -190,15 +208,17 @@ impl Entries {
         page.jobs.iter().map(|stored| read(topic, stored)).collect()
     }
 
-    /// Which numbers were given out last for a topic. What another program wrote there holds up nothing.
-    pub(super) async fn numbers(&self, topic: &TopicKey) -> Result<Option<Given>, StoreError> {
+    /// Which numbers were given out last for a topic, of which no entry has a place above `last`. What another program wrote there holds up nothing.
+    pub(super) async fn numbers(&self, topic: &TopicKey, last: u64) -> Result<Option<Given>, StoreError> {
         let known = self.directory.get(&own_key(), &[numbers_id(topic)]).await?;
         let Some(known) = known.into_iter().flatten().next() else { return Ok(None) };
         let given = text_of(&known).and_then(|text| {
-            let (place, number) = text.split_once(' ')?;
-            let given = Given { place: place.parse().ok()?, number: number.parse().ok()? };
+            let mut parts = text.split(' ');
+            let (place, number) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+            let given = Given { place, number, ahead: parts.next()?.parse().ok()? };
             // Numbers follow a clock, and up to this many entries have one.
-            (AT_ONCE as u64..=POSITION.most).contains(&given.number).then_some(given)
+            let is_one = (AT_ONCE as u64..=POSITION.most).contains(&number) && place <= last;
+            is_one.then_some(given)
         });
         if given.is_none() {
             let topic = &topic.topic;
@@ -209,7 +229,7 @@ impl Entries {
 
     /// Keeps which numbers are given out, before an entry is sent under one.
     pub(super) async fn keep_numbers(&self, topic: &TopicKey, given: Given) -> Result<(), StoreError> {
-        self.note_at(numbers_id(topic), &format!("{} {}", given.place, given.number)).await
+        self.note_at(numbers_id(topic), &given.to_string()).await
     }
 
     /// Removes entries. No later one gets `last` or a smaller place.
@@ -283,7 +303,8 @@ fn text_of(stored: &Stored) -> Option<String> {
 
 fn read(topic: &TopicKey, stored: &Stored) -> Result<Read, StoreError> {
     // What has its place in another form is not removed under it.
-    let place = stored.id.as_str().parse().ok().filter(|place| entry_id(*place) == stored.id);
+    let place = stored.id.as_str().parse().ok();
+    let place = place.filter(|place| entry_id(*place) == stored.id && *place <= LAST_PLACE);
     let place = place.ok_or_else(|| damaged("an entry has no place"))?;
     let headers = stored.record.metadata().map_err(|_| damaged("an entry does not decode"))?.headers;
     let header = headers.iter().find(|(name, _)| name == WRITTEN).and_then(|(_, value)| value.parse().ok());

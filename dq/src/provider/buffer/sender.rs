@@ -136,30 +136,33 @@ impl Buffer {
         let arrived = self.store.arrived(topic, &self.entries.name);
         let arrived = in_call_timeout(environment, timeout, "arrived", arrived).await?;
         let clock = self.clock_at(topic).await?;
-        let given = self.entries.numbers(topic).await?;
+        let last_place = self.state().last;
+        let given = self.entries.numbers(topic, last_place).await?;
         let is_given = |read: &Read, given: &Given| read.place <= given.place;
         let again =
             given.filter(|given| arrived.at <= given.number && new.first().is_some_and(|read| is_given(read, given)));
-        let last = match again {
+        let wall = environment.wall();
+        let given = match again {
             Some(given) => {
                 new.retain(|read| is_given(read, &given));
-                given.number
+                given
             }
             None => {
                 let before = given.map_or(0, |given| given.number).max(arrived.at);
                 let first = before.saturating_add(1).max(clock.as_millis().saturating_mul(1_000));
                 let last = first.saturating_add(new.len() as u64 - 1);
                 let place = new.last().map_or(0, |read| read.place);
-                self.entries.keep_numbers(topic, Given { place, number: last }).await?;
-                last
+                let ahead = clock.as_millis() as i64 - wall.as_millis() as i64;
+                let given = Given { place, number: last, ahead };
+                self.entries.keep_numbers(topic, given).await?;
+                given
             }
         };
         // An entry that overtakes the one before it is refused. The first one follows what the store has.
-        let (first, wall) = (last.saturating_sub(new.len() as u64 - 1), environment.wall());
+        let first = given.number.saturating_sub(new.len() as u64 - 1);
         let mut after = OutboxPosition::START;
         let numbered = new.into_iter().zip(first..).map(|(read, at)| {
-            let written = clock.as_millis().saturating_sub(wall.since(read.written).as_millis() as u64);
-            let position = OutboxPosition { at, written: written.saturating_mul(1_000) };
+            let position = OutboxPosition { at, written: given.written(&read) };
             let entry = read.entry(topic, position, after);
             after = position;
             (read, entry)

@@ -99,7 +99,8 @@ impl RedisStore {
         self.shards.ask_list(call).await?.each(|reply| {
             let target = TopicName::stored(&reply.text()?).map_err(|_| malformed("outbox", "a name is no topic"))?;
             let (waiting, oldest) = (reply.count()?, reply.count()? as u64);
-            let before = position_in("outbox", &reply.text()?)?;
+            // What another program has written there is before all.
+            let before = position_in("outbox", &reply.text()?).unwrap_or_default();
             Ok(Some(OutboxSeen { target, waiting, oldest, before }))
         })
     }
@@ -120,7 +121,7 @@ fn position_in(operation: &'static str, text: &str) -> Result<OutboxPosition, St
 fn ahead_of(reply: &mut Reply) -> Result<Option<Ahead>, StoreError> {
     let target = TopicName::stored(&reply.text()?).map_err(|_| malformed("relay", "a name is no topic"))?;
     let position = position_in("relay", &format!("{},{}", reply.text()?, reply.text()?))?;
-    let back_to = position_in("relay", &reply.text()?)?;
+    let back_to = position_in("relay", &reply.text()?).unwrap_or_default();
     Ok(Some(Ahead { target, position, back_to, is_far: reply.count()? == 1 }))
 }
 

@@ -55,8 +55,10 @@ for i = 8, 4 + 4 * arrived, 4 do
   local some = redis.call('ZRANGE', outbox, from, '(' .. target .. NUL .. string.format('%016d', last) .. string.char(1), 'BYLEX', 'LIMIT', 0, 1000 + unread)
   local gone = read(some)
   -- Mostly the target has the last one of these.
-  local known = gone[1] and string.sub(gone[#gone], 1, #at) == at and gone[#gone] or redis.call('ZRANGE', outbox, '[' .. at .. NUL, '(' .. at .. string.char(1), 'BYLEX', 'LIMIT', 0, 1)[1]
-  local is_known = known and was_written(known) == written
+  local is_known = gone[1] and string.sub(gone[#gone], 1, #at) == at and was_written(gone[#gone]) == written
+  for _, member in ipairs(is_known and {} or redis.call('ZRANGE', outbox, '[' .. at .. NUL, '(' .. at .. string.char(1), 'BYLEX', 'LIMIT', 0, 100)) do
+    is_known = is_known or was_written(member) == written
+  end
   if not is_known and some[1] then from = '(' .. some[#some] end
   local first = not is_known and (gone[1] or read(redis.call('ZRANGE', outbox, from, behind, 'BYLEX', 'LIMIT', 0, 1 + unread))[1])
   local before = first and before_of(first)

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use super::super::super::changes::ends_of;
 use super::*;
+use crate::job::{ProducerId, TopicName};
+use crate::store::{FollowUpBatch, FollowUps, OutboxEntry, OutboxPosition};
 
 /// A hundred jobs with generated ids and payloads of 100 bytes.
 fn hundred(bench: &Bench) -> Numbered<NewJob> {
@@ -92,6 +94,22 @@ fn every_kind() -> (Vec<Vec<u8>>, State) {
     step(&mut bench, &|bench| drop(bench.command(CommandKind::Delete, "alone", None)));
     step(&mut bench, &|bench| drop(bench.add(replacing("replaced", "2"))));
     step(&mut bench, &|bench| drop(bench.command(CommandKind::Delete, "both", None)));
+    let target = TopicName::new("target").unwrap();
+    let batch = FollowUpBatch::Delete(vec![id("unknown")]);
+    let arrived = OutboxEntry {
+        target: target.clone(),
+        position: OutboxPosition { at: 900, written: 800 },
+        after: OutboxPosition::START,
+        batch: batch.packed(),
+    };
+    step(&mut bench, &|bench| {
+        let relay = Batch::Relay { entry: arrived.clone() };
+        bench.topic.execute(bench.now, &ProducerId::new("outbox:source"), relay).unwrap();
+    });
+    let mut follow_ups = FollowUps::default();
+    (0..2).for_each(|_| follow_ups.push(target.clone(), &batch));
+    step(&mut bench, &|bench| bench.topic.outbox.write(bench.now, &follow_ups));
+    step(&mut bench, &|bench| bench.topic.outbox.remove(&target, bench.now.micros()));
     step(&mut bench, &|bench| {
         let last_seen = bench.sequence("n");
         bench.topic.release(bench.now, &node("n"), Release { last_seen });
@@ -127,10 +145,11 @@ fn the_bytes_of_version_3_are_those_of_the_fixture_and_read_as_the_same_state() 
 }
 
 #[test]
-fn the_fixture_has_every_kind_of_change_of_jobs() {
+fn the_fixture_has_every_kind_of_change_of_jobs_and_follow_ups() {
     let kinds = FIXTURE.lines().flat_map(|line| ends_of(&bytes_of(line)));
     let kinds: BTreeSet<String> = kinds.map(|(_, kind)| kind).collect();
-    let expected = ["Broadcast", "Claim", "Claimed", "Gone", "Lease", "Origin", "Part", "Put"];
+    let expected =
+        ["Broadcast", "Claim", "Claimed", "Gone", "Lease", "Origin", "Outbox", "OutboxGone", "Part", "Position", "Put"];
     assert_eq!(kinds, expected.map(str::to_owned).into());
 }
 

@@ -13,13 +13,14 @@ Holds    rule 18. A repeat writes too (EXPIRE, or SET of what is there): newer s
 Cost     GET
 ]]
 local kept = redis.call('GET', calls)
-local high, others = tonumber(kept or 0), ''
+local high, others = tonumber(string.match(kept or '0', '^%d+$')), ''
 do
   -- Of an entry of an outbox: its position, the place in that, and the position of the one before it (rule 18).
   local has, own, place, before = kept, string.match(number, '^((%d+),?%d*)<([%d,]+)$')
   if not high then
-    has, high, others = string.match(kept, '^((%d+),?%d*)( ?.*)$')
-    high, others = tonumber(high or 0), others or ''
+    -- A blank goes behind it while it is read. Only a position has a comma; what another program wrote counts as nothing.
+    has, high, others = string.match(kept .. ' ', own and string.find(kept, '^%d+,') and '^((%d+),%d+)( .*)$' or '^((%d+))( .*)$')
+    high, others = tonumber(high or 0), string.sub(others or ' ', 1, -2)
   end
   number = place or number
   if own and high < tonumber(place) and tonumber(string.match(before, '^%d+')) > 0 and has ~= before then return redis.error_reply('DQORDER ' .. int(high)) end

@@ -11,4 +11,7 @@ local function target_of(member)
   local target, position = string.match(member, '^([A-Za-z0-9._:-]+)%z(%d+)%z')
   if target and #target <= 128 and #position == 16 then return target, position end
 end
-local function before_of(member) return string.match(member, '^[^%z]*%z%d+%z(%d+,?%d*);?(%d*)%z') end
+local function before_of(member)
+  local before, written = string.match(member, '^[^%z]*%z%d+%z(%d+,?%d*);?(%d*)%z')
+  if before and string.sub(before, -1) ~= ',' then return before, written end
+end
