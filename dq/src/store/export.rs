@@ -135,18 +135,16 @@ impl JobCopy {
         Stored { id, record, place: JobPlace::of(place.state(), at), crashes: 0, progress: None }
     }
 
-    /// The copy without what no job of its place has: a DELAYED job with a parking fence would become UNACKED later, and a schedule is in no group.
+    /// The copy without what no job of its place has: a DELAYED job with a parking fence would become UNACKED later.
     pub(crate) fn into_sound(mut self) -> Self {
         if !self.place.has_crashes() {
             self.crashes = 0;
         }
-        let is_fenced = !self.place.has_parking_fence() && self.record.fixed().parked_by.is_some();
-        let is_grouped = self.id.schedule_name().is_some() && self.record.group().is_some();
-        if (is_fenced || is_grouped)
+        if !self.place.has_parking_fence()
+            && self.record.fixed().parked_by.is_some()
             && let Ok(mut metadata) = self.record.metadata()
         {
-            metadata.parked_by = metadata.parked_by.filter(|_| !is_fenced);
-            metadata.group = metadata.group.filter(|_| !is_grouped);
+            metadata.parked_by = None;
             self.record = self.record.with_metadata(&metadata);
         }
         self
