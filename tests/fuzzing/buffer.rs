@@ -56,15 +56,16 @@ fn note(draw: &Draw) -> String {
     }
 }
 
-/// How many jobs a provider that reads this entry sends.
-fn jobs_of(id: &JobId, record: &Record) -> Option<usize> {
-    let (_, batch) = record.payload().ok().filter(|_| id.as_str().len() == 20)?;
-    id.as_str().parse::<u64>().ok()?;
+/// The jobs that an entry with this record adds.
+fn adds_of(record: &Record) -> Option<Vec<NewJob>> {
+    let (_, batch) = record.payload().ok()?;
     record.metadata().ok()?;
     let [position, after] = [OutboxPosition::START; 2];
     let batch = Packed::from_bytes(batch.to_vec().into());
-    let entry = OutboxEntry { target: key().topic, position, after, batch };
-    entry.batch().ok().filter(|batch| matches!(batch, FollowUpBatch::Add(_))).map(|batch| batch.len())
+    match (OutboxEntry { target: key().topic, position, after, batch }).batch() {
+        Ok(FollowUpBatch::Add(jobs)) => Some(jobs),
+        _ => None,
+    }
 }
 
 /// Writes a directory. Returns how many jobs its sound entries have.
@@ -91,7 +92,13 @@ async fn write(draw: &Draw, path: &Path) -> usize {
         };
         let Ok(id) = JobId::new(id) else { continue };
         let (record, at) = (record(draw), Timestamp::from_millis(place / 1_000));
-        let sent = jobs_of(&id, &record).unwrap_or_default();
+        let adds = adds_of(&record);
+        // Such an add waits for room.
+        if adds.iter().flatten().any(|job| job.max_waiting.is_some()) {
+            continue;
+        }
+        let has_place = id.as_str().len() == 20 && id.as_str().parse::<u64>().is_ok();
+        let sent = adds.filter(|_| has_place).map_or(0, |jobs| jobs.len());
         let of = topic("test", draw.pick(&["t", "u"]));
         jobs += if put(&of, id, record, at).await { sent } else { 0 };
     }

@@ -23,7 +23,13 @@ impl Checker {
         if let Some(job) = job.filter(|job| job.state == State::Delayed) {
             self.expected.put.insert(version(&job.record), micros / 1000);
         }
-        if let (Some((_, record)), Some(due)) = (before.broadcasts.get(&item.id), outcome.due) {
+        if let (Some((old, record)), Some(due)) = (before.broadcasts.get(&item.id), outcome.due) {
+            // The answer is about the job, which a retry may have left with another due time.
+            let due = match &item.what {
+                ChangeKind::ExtendBy(delay) => old.after(*delay),
+                ChangeKind::RunNow => (*old).min(Timestamp::floor_micros(micros)),
+                _ => due,
+            };
             self.expected.broadcasts.moved(version(record), due.as_millis() * 1000, micros / 1000);
         }
     }
