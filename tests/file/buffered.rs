@@ -176,9 +176,11 @@ async fn notes_of_a_buffer_that_cannot_be_read_hold_up_nothing() {
     let of = |app: &str, topic: &str| TopicKey { app: app.parse().unwrap(), topic: topic.parse().unwrap() };
     for (note, text) in [
         ("numbers:mail", "rubbish"),
-        ("numbers:mail", "9 0"),
-        ("numbers:mail", "99999999999999999999 9"),
-        ("numbers:mail", "9007199254740993 9007199254740993"),
+        ("numbers:mail", "9 99"),
+        ("numbers:mail", "9 0 0"),
+        ("numbers:mail", "99999999999999999999 99 0"),
+        ("numbers:mail", "9 9007199254740993 0"),
+        ("numbers:mail", "4000000000000000 4000000000000000 0"),
         ("name", "no\u{0}name"),
     ] {
         let shop = Shop::new();
@@ -198,6 +200,10 @@ async fn notes_of_a_buffer_that_cannot_be_read_hold_up_nothing() {
         shop.comes_back(&again).await;
         assert_eq!(again.buffer().unwrap().sent, 1, "{note}: {text}");
         assert!(again.get::<Mail>(1).await.unwrap().is_some(), "{note}: {text}");
+        shop.goes_away(&again).await;
+        assert_eq!(how(&again, 2).await, Addition::Buffered);
+        shop.comes_back(&again).await;
+        assert!(again.get::<Mail>(2).await.unwrap().is_some(), "{note}: {text}");
     }
 }
 

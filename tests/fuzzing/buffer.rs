@@ -10,7 +10,7 @@ use dq::job::{AppName, Codec, JobId, Metadata, ProducerId, Record, TopicKey, Top
 use dq::provider::Provider;
 use dq::store::file::FileStore;
 use dq::store::memory::MemoryStore;
-use dq::store::{Due, FollowUpBatch, NewJob, Numbered, OnDuplicate, OutboxEntry, OutboxPosition, Packed, Store};
+use dq::store::{Due, FollowUpBatch, NewJob, Numbered, OnDuplicate, Packed, Store};
 use dq::time::Timestamp;
 use dq_tests::file::Folder;
 use serde_json::json;
@@ -18,7 +18,7 @@ use serde_json::json;
 use crate::batches;
 use crate::draw::{Draw, NOW};
 use crate::grammar;
-use crate::node::{INNOCENT, key, paused};
+use crate::node::{INNOCENT, paused};
 use crate::target::Found;
 
 /// The most entries of a directory.
@@ -52,7 +52,10 @@ fn note(draw: &Draw) -> String {
         0 => draw.text(),
         1 => number().to_string(),
         2 => "test".to_owned(),
-        _ => format!("{} {}", number(), number()),
+        _ => {
+            let ahead = draw.number() as i64;
+            format!("{} {} {}", number(), number(), if draw.one_in(2) { draw.below(99) as i64 } else { ahead })
+        }
     }
 }
 
@@ -60,9 +63,7 @@ fn note(draw: &Draw) -> String {
 fn adds_of(record: &Record) -> Option<Vec<NewJob>> {
     let (_, batch) = record.payload().ok()?;
     record.metadata().ok()?;
-    let [position, after] = [OutboxPosition::START; 2];
-    let batch = Packed::from_bytes(batch.to_vec().into());
-    match (OutboxEntry { target: key().topic, position, after, batch }).batch() {
+    match Packed::from_bytes(batch.to_vec().into()).batch() {
         Ok(FollowUpBatch::Add(jobs)) => Some(jobs),
         _ => None,
     }

@@ -48,6 +48,20 @@ impl FollowUps {
     }
 }
 
+impl Packed {
+    /// What it does. Delays still count from a time that it does not have: [`OutboxEntry::batch`] has them right.
+    ///
+    /// # Errors
+    /// [`StoreError::Other`] if another program wrote it, or a later version of dq.
+    pub fn batch(&self) -> Result<FollowUpBatch, StoreError> {
+        let unknown = || StoreError::Other {
+            operation: "relay",
+            source: "this version of dq cannot read the follow-up: use the version that wrote it".into(),
+        };
+        read(&self.0).ok_or_else(unknown)
+    }
+}
+
 impl OutboxEntry {
     /// Why it is sent to no target, whatever that would answer: this version of dq cannot read it, or its position is over the limit.
     pub(crate) fn unfit(&self) -> Option<StoreError> {
@@ -59,13 +73,9 @@ impl OutboxEntry {
     /// # Errors
     /// [`StoreError::Other`] if another program wrote the entry, or a later version of dq.
     pub fn batch(&self) -> Result<FollowUpBatch, StoreError> {
-        let unknown = || StoreError::Other {
-            operation: "relay",
-            source: "this version of dq cannot read the follow-up: use the version that wrote it".into(),
-        };
         // No entry is written after the time of its position.
         let written = Timestamp::ceil_micros(self.position.written.min(self.position.at));
-        let mut batch = read(&self.batch.0).ok_or_else(unknown)?;
+        let mut batch = self.batch.batch()?;
         let mut by_topic: &mut [(TopicName, NewJob)] = &mut [];
         let mut jobs: &mut [NewJob] = &mut [];
         match &mut batch {

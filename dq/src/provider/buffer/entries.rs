@@ -83,7 +83,7 @@ pub(super) struct Read {
 pub(super) struct Given {
     pub(super) place: u64,
     pub(super) number: u64,
-    /// How far the store's clock was ahead of that of the program, in ms: what is sent again was written at the same time as before.
+    /// By how many ms the store's clock was ahead of the clock of the program. An entry that is sent again keeps its position by that.
     pub(super) ahead: i64,
 }
 
@@ -151,7 +151,7 @@ impl Entries {
         loop {
             let page = self.page(topic, after, MOST_JOBS).await?;
             for stored in &page.jobs {
-                match read(topic, stored) {
+                match read(stored) {
                     Ok(read) => {
                         state.note(topic, read.place, read.size);
                         state.knows(topic);
@@ -205,7 +205,7 @@ impl Entries {
     /// The first entries for a topic.
     pub(super) async fn first(&self, topic: &TopicKey) -> Result<Vec<Read>, StoreError> {
         let page = self.page(topic, None, AT_ONCE).await?;
-        page.jobs.iter().map(|stored| read(topic, stored)).collect()
+        page.jobs.iter().map(read).collect()
     }
 
     /// Which numbers were given out last for a topic, of which no entry has a place above `last`. What another program wrote there holds up nothing.
@@ -301,7 +301,7 @@ fn text_of(stored: &Stored) -> Option<String> {
     String::from_utf8(stored.record.payload().ok()?.1.to_vec()).ok()
 }
 
-fn read(topic: &TopicKey, stored: &Stored) -> Result<Read, StoreError> {
+fn read(stored: &Stored) -> Result<Read, StoreError> {
     // What has its place in another form is not removed under it.
     let place = stored.id.as_str().parse().ok();
     let place = place.filter(|place| entry_id(*place) == stored.id && *place <= LAST_PLACE);
@@ -313,7 +313,7 @@ fn read(topic: &TopicKey, stored: &Stored) -> Result<Read, StoreError> {
     let (bytes, batch) = (payload.len(), Packed::from_bytes(Bytes::copy_from_slice(payload)));
     let mut read = Read { place, written, batch, size: Size { jobs: 0, bytes } };
     // A buffer takes adds alone.
-    let FollowUpBatch::Add(jobs) = read.entry(topic, OutboxPosition::START, OutboxPosition::START).batch()? else {
+    let FollowUpBatch::Add(jobs) = read.batch.batch()? else {
         return Err(damaged("an entry is no add"));
     };
     read.size.jobs = jobs.len();

@@ -172,7 +172,7 @@ impl Buffer {
 
     async fn drop_old(&self, topic: &TopicKey, old: &[Read]) -> Result<(), StoreError> {
         for read in old {
-            if let FollowUpBatch::Add(jobs) = read.entry(topic, OutboxPosition::START, OutboxPosition::START).batch()? {
+            if let FollowUpBatch::Add(jobs) = read.batch.batch()? {
                 for job in jobs {
                     let cause = "it waited in the buffer for longer than `buffer_age`".to_owned();
                     self.refuse(topic, &job.id, cause);

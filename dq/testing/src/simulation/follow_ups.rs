@@ -42,13 +42,9 @@ impl DelayJob for FollowUp {
 
 /// The ids of the jobs that these follow-ups add.
 fn ids_of(follow_ups: &FollowUps) -> Vec<JobId> {
-    let batch = |(target, batch): &(TopicName, Packed)| {
-        let [position, after] = [OutboxPosition::START; 2];
-        let entry = OutboxEntry { target: target.clone(), position, after, batch: batch.clone() };
-        match entry.batch() {
-            Ok(FollowUpBatch::Add(jobs)) => jobs.into_iter().map(|job| job.id).collect(),
-            _ => Vec::new(),
-        }
+    let batch = |(_, batch): &(TopicName, Packed)| match batch.batch() {
+        Ok(FollowUpBatch::Add(jobs)) => jobs.into_iter().map(|job| job.id).collect(),
+        _ => Vec::new(),
     };
     follow_ups.parts().iter().flat_map(batch).collect()
 }

@@ -17,8 +17,8 @@ use dq::job::{JobId, ProducerId, Record, State, TopicKey};
 use dq::store::step::{Change, Verdict};
 use dq::store::{
     ACKED_HEADER, AddOutcome, BatchAnswer, Command, CommandKind, CommandOutcome, DEAD_HEADER, FollowUpBatch,
-    FollowUpOutcome, FollowUps, LEFT_HEADER, MemberEnd, NewJob, OnDead, OutboxEntry, OutboxPosition, Producer,
-    SetChange, SetOutcome, SetVerb, SetsRequest, Store as _, StoreError,
+    FollowUpOutcome, FollowUps, LEFT_HEADER, MemberEnd, NewJob, OnDead, OutboxEntry, Producer, SetChange, SetOutcome,
+    SetVerb, SetsRequest, Store as _, StoreError,
 };
 use dq::testing::seam::{JobView, View};
 
@@ -202,9 +202,7 @@ impl Sim {
             let old = version(&was.record);
             let is_ack = *outcome.change.alone() == Change::Ack && !checker.is_deleted(old);
             for (home, batch) in outcome.change.follow_ups().into_iter().flat_map(FollowUps::parts) {
-                let [position, after] = [OutboxPosition::START; 2];
-                let entry = OutboxEntry { target: home.clone(), position, after, batch: batch.clone() };
-                if let Ok(FollowUpBatch::Set(SetChange { set, what: SetVerb::Add(_, jobs) })) = entry.batch()
+                if let Ok(FollowUpBatch::Set(SetChange { set, what: SetVerb::Add(_, jobs) })) = batch.batch()
                     && (is_ack || !checker.is_promised(old, was))
                 {
                     let members = jobs.into_iter().map(|(topic, job)| (topic, job.id));

@@ -1,5 +1,8 @@
 --[[ entries: tells what in an outbox is an entry. Another program, or a later version of dq, may have written anything else.
 
+A member is the target, a NUL, its place (16 digits), a NUL, the position of the one before it, perhaps a semicolon and when it was written, a NUL, and
+what the target does. A position is a place, and perhaps a comma and when its entry was written.
+
 Gives    target_of(member): target and position (16 digits) of an entry, or nil if it is none. What follows its position it may be unable to read: nodes do
          that
          before_of(member): of an entry the position of the one before it, as its place, perhaps with a comma and when that was written, and when it was
