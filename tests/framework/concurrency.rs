@@ -103,6 +103,31 @@ async fn a_node_holds_no_more_waiting_jobs_than_end_within_fifty_milliseconds() 
     assert_eq!(meter.most.load(Relaxed), 4);
 }
 
+#[tokio::test(start_paused = true)]
+async fn what_a_node_claimed_ahead_goes_to_another_node_when_no_handler_returns() {
+    let script = Script::new(|job, channel| async move {
+        handler_takes(if job.id().as_str() == "50" { HOUR } else { MS }).await;
+        Ok(channel.ack())
+    });
+    let dq = script.start(|topic| topic.concurrency(1).timeout("0s")).await;
+    dq.provider().add_many((0..100).map(test_job)).await.unwrap().all().unwrap();
+    dq.advance(SECOND).await;
+    let held = dq.health().topics[0].waiting;
+    assert!(held > 0, "some wait behind the handler that does not return");
+    let idle = Script::acks();
+    let other = idle.beside(&dq, 2, |topic| topic.concurrency(1)).await;
+    dq.advance(500 * MS).await;
+    assert_eq!(dq.health().topics[0].waiting, held, "it may return soon");
+    dq.advance(5 * SECOND).await;
+    assert_eq!(dq.health().topics[0].waiting, 0);
+    assert_eq!(script.log.take().len() + idle.log.take().len(), 100, "each ran once");
+    let counts = other.counts::<TestJob>().await;
+    assert_eq!((counts.running, counts.delayed), (1, 0), "only the handler that does not return holds a job");
+    dq.provider().add(test_job("next")).await.unwrap();
+    dq.advance(SECOND).await;
+    assert_eq!((dq.health().topics[0].waiting, idle.log.take().len()), (0, 1));
+}
+
 stores!(every_node_gets_its_share_of_the_jobs: memory, file, redis);
 async fn every_node_gets_its_share_of_the_jobs() {
     let (one, first) = metered(SECOND);

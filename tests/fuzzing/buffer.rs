@@ -1,5 +1,6 @@
 //! Buffers: a directory that has entries and notes as another program or a later version writes them, and a provider that opens it.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -73,7 +74,7 @@ fn adds_of(record: &Record) -> Option<Vec<NewJob>> {
 async fn write(draw: &Draw, path: &Path) -> usize {
     let (store, producer) = (FileStore::new(path), ProducerId::new("another program"));
     store.prepare().await.expect("an empty folder opens");
-    let (mut number, mut jobs) = (0, 0);
+    let (mut number, mut jobs) = (0, BTreeMap::new());
     let mut put = async |key: &TopicKey, id: JobId, record: Record, at| {
         number += 1;
         let job = NewJob { due: Due::At(at), on_duplicate: OnDuplicate::Replace, ..NewJob::new(id, record) };
@@ -101,9 +102,11 @@ async fn write(draw: &Draw, path: &Path) -> usize {
         let has_place = id.as_str().len() == 20 && id.as_str().parse::<u64>().is_ok();
         let sent = adds.filter(|_| has_place).map_or(0, |jobs| jobs.len());
         let of = topic("test", draw.pick(&["t", "u"]));
-        jobs += if put(&of, id, record, at).await { sent } else { 0 };
+        if put(&of, id.clone(), record, at).await {
+            jobs.insert((of, id), sent); // the place of one that was there
+        }
     }
-    jobs
+    jobs.into_values().sum()
 }
 
 async fn opened(path: &Path, store: &Arc<dyn Store>) -> Option<Provider> {

@@ -57,6 +57,11 @@ impl RunControl {
         self.began.compare_exchange(NOT_YET, TAKEN_BACK, AcqRel, Acquire).is_ok()
     }
 
+    /// Whether the run was taken back, and has not been given up since.
+    pub(crate) fn is_taken_back(&self) -> bool {
+        self.began.load(Acquire) == TAKEN_BACK
+    }
+
     /// The topic has given the run up, so it does not want to know how it ends. Its future is dropped at its next `await`.
     pub(crate) fn give_up(&self) {
         self.began.store(GIVEN_UP, Release);

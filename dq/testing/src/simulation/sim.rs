@@ -251,8 +251,7 @@ impl Sim {
         }
         *lock(&self.ledger) = lock(&self.kept_ledger).clone();
         self.for_topics(|key, checker| {
-            checker.expected = expected.remove(key).unwrap_or_default();
-            (checker.before, checker.fell) = (self.store().view(key), true);
+            checker.falls_back(expected.remove(key).unwrap_or_default(), self.store().view(key));
             checker.unsettle(self.cluster.now());
         });
         true

@@ -77,6 +77,10 @@ pub(super) struct Claims {
     is_limited: bool,
     /// A job of this process had to run alone when this node wanted to claim, and no claim was answered since.
     refused: Option<Refused>,
+    /// Jobs wait for a permit: since when, and how many handlers had returned then.
+    blocked: Option<(Duration, usize)>,
+    /// Jobs went back because no handler returned, when so many had. Until another one has, none is taken ahead.
+    gave_back: Option<usize>,
     /// The store has lost what it knew of the topic, and the node has not said its definitions again.
     is_forgotten: bool,
 }
@@ -93,6 +97,8 @@ impl Claims {
             takes_batches,
             is_limited: parts.topic.is_limited(),
             refused: None,
+            blocked: None,
+            gave_back: None,
             is_forgotten: false,
             parts,
         }

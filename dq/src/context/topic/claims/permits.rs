@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::{Claims, Load};
 use crate::context::topic::flight::CLAIMS;
 use crate::context::topic::moment::Moment;
+use crate::context::topic::run::BEGINS_WITHIN;
 use crate::context::topic::runs::Room;
 use crate::listener::AckMode;
 use crate::store::RequestKind;
@@ -25,6 +26,24 @@ impl Claims {
     /// How many jobs wait for a permit, in the queue of the runners or beside it.
     pub(crate) fn waiting_for_permits(&self, load: Load) -> usize {
         load.jobs.waiting + load.without_permit(self.permits.granted())
+    }
+
+    /// When the jobs that wait for a permit go back, for a node that has one: if until then no handler of the topic has returned. `returned`
+    /// tells how many have.
+    pub(crate) fn gives_back_at(&mut self, load: Load, returned: usize, now: Duration) -> Option<Duration> {
+        self.gave_back = self.gave_back.filter(|before| *before == returned);
+        if self.waiting_for_permits(load) == 0 || self.active_runs(load) < self.permits.granted() {
+            self.blocked = None;
+            return None;
+        }
+        let (since, _) =
+            *self.blocked.insert(self.blocked.filter(|(_, before)| *before == returned).unwrap_or((now, returned)));
+        Some(since + BEGINS_WITHIN)
+    }
+
+    /// The jobs that wait for a permit go back.
+    pub(crate) fn gives_back(&mut self, returned: usize) {
+        self.gave_back = Some(returned);
     }
 
     /// How many runs have a permit and may be executing.
@@ -84,7 +103,7 @@ impl Claims {
         let bytes = arriving.iter().map(|claim| claim.record.as_bytes().len()).sum::<usize>();
         self.waiting.set(load.bytes + bytes);
         // With one permit, an ordinary job must be there to run between two quarantined ones.
-        let fewest = load.jobs.quarantined().min(1);
+        let fewest = if self.gave_back.is_some() { 0 } else { load.jobs.quarantined().min(1) };
         let overtaken = load.jobs.quarantined_waiting.min(MOST_JOBS);
         let (granted, asked) = (self.permits.granted(), moment.flight.limits(RequestKind::Transfer).0);
         let (free, waiting, most) = if self.takes_batches {

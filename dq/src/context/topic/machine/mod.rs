@@ -324,6 +324,9 @@ impl Machine {
             false => self.runs.end_alone(self.lease.good_until(), &mut self.moment),
         };
         let may_start = !(load.is_over || load.starves || self.claims.is_paused());
+        if !(may_start && is_good) {
+            self.runs.leave_queue();
+        }
         let others = [RequestKind::Isolate, RequestKind::Transfer, RequestKind::Sweep, RequestKind::Reconcile];
         let again = if load.agrees && !self.moment.flight.busy(&others) {
             let room = self.claims.room(load, self.moment.now);
@@ -367,7 +370,20 @@ impl Machine {
         if self.runs.starve() && self.moment.held.counts().waiting > 0 {
             self.moment.held.roll_back_waiting();
         }
-        again
+        again.into_iter().chain(self.give_back()).min()
+    }
+
+    /// Gives back what waits for a permit, once no handler has returned for so long that another node should have it.
+    fn give_back(&mut self) -> Option<Duration> {
+        let (load, returned) = (self.load(), self.runs.returned());
+        let at = self.claims.gives_back_at(load, returned, self.moment.now)?;
+        if self.moment.now < at {
+            return Some(at);
+        }
+        self.claims.gives_back(returned);
+        self.runs.take_back_all(&mut self.moment.held);
+        self.moment.held.roll_back_waiting();
+        None
     }
 
     /// Claims jobs: due ones, and UNACKED ones for `process_unacked`.

@@ -26,6 +26,7 @@ use crate::store::{
 };
 
 const SECOND: Duration = Duration::from_secs(1);
+const HOUR: Duration = Duration::from_secs(3_600);
 
 #[derive(Debug)]
 struct NeverCalled;
@@ -189,6 +190,29 @@ async fn a_job_that_is_alone_stays_so_after_its_lease_until_the_store_confirms_i
     assert!(!others_start(&process));
     machine.due(latest);
     assert!(others_start(&process), "the store may be away for hours");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_topic_whose_job_waits_to_run_alone_keeps_no_other_from_starting_once_it_has_no_lease_or_pauses() {
+    let others_start = |machine: &Machine| machine.parts.environment.process().enter(HOUR).is_some();
+    let waiting = || {
+        let mut machine = claiming();
+        let runs = machine.parts.environment.process().enter(HOUR).expect("nothing is alone");
+        let mut quarantined = transferred();
+        quarantined.claims[0].crashes = 9;
+        answer(&mut machine, Answer::Transfer(Sequenced::Done(quarantined)), SECOND);
+        machine.due(SECOND);
+        assert!(!others_start(&machine), "the job waits for the handler of another topic");
+        (machine, runs)
+    };
+    let (mut machine, _runs) = waiting();
+    let end = machine.lease.good_until();
+    machine.due(end);
+    assert!(others_start(&machine), "it would not see that its turn has come");
+    let (mut machine, _runs) = waiting();
+    machine.on(Event::Signal(Signal::Paused), SECOND);
+    machine.due(SECOND);
+    assert!(others_start(&machine), "it goes back");
 }
 
 /// A store, and its link, whose claim is answered together with a stop order. It says that more is due, and answers nothing else.

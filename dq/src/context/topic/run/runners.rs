@@ -32,6 +32,8 @@ struct Shared {
     state: Mutex<State>,
     /// How many runs are in the queue.
     queued: AtomicUsize,
+    /// How many handlers have returned.
+    returned: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -48,7 +50,8 @@ struct State {
 impl Runners {
     /// No runner yet, and no run.
     pub(crate) fn new(environment: Environment) -> Self {
-        Self(Arc::new(Shared { environment, state: Mutex::default(), queued: AtomicUsize::new(0) }))
+        let (queued, returned) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Self(Arc::new(Shared { environment, state: Mutex::default(), queued, returned }))
     }
 
     /// Puts these runs into the queue. Returns the runners to start, so that as many runs as possible have one, and at most `most`
@@ -73,6 +76,29 @@ impl Runners {
     /// How many runs wait for a runner.
     pub(crate) fn queued(&self) -> usize {
         self.0.queued.load(Relaxed)
+    }
+
+    /// Takes the runs out of the queue that were taken back, so that they wait for no permit. The task ends them.
+    pub(crate) fn end_taken_back(&self) -> Option<BoxFuture<'static, ()>> {
+        let mut state = self.0.lock();
+        let (over, queue): (VecDeque<_>, _) =
+            std::mem::take(&mut state.queue).into_iter().partition(PreparedRun::is_taken_back);
+        state.queue = queue;
+        self.0.queued.store(state.queue.len(), Relaxed);
+        drop(state);
+        if over.is_empty() {
+            return None;
+        }
+        Some(Box::pin(async move {
+            for run in over {
+                drop(run.run().await);
+            }
+        }))
+    }
+
+    /// How many handlers have returned. It tells only whether one has since.
+    pub(crate) fn returned(&self) -> usize {
+        self.0.returned.load(Relaxed)
     }
 
     /// Since when fewer handlers run than may, if so: since then the first run in the queue has waited for nothing but its runtime.
@@ -151,6 +177,7 @@ impl Runner {
         let mut state = self.shared.lock();
         let next = if state.runners > state.most { None } else { state.queue.pop_front() };
         let was_busy = usize::from(self.doing == Doing::Running);
+        self.shared.returned.fetch_add(was_busy, Relaxed);
         self.doing = if next.is_some() { Doing::Running } else { Doing::Left };
         self.shared.update(&mut state, |state| state.busy = state.busy + usize::from(next.is_some()) - was_busy);
         if next.is_none() {
@@ -163,6 +190,7 @@ impl Runner {
     /// No handler runs in this runner until it is polled again.
     fn rest(&mut self) {
         self.doing = Doing::Waiting;
+        self.shared.returned.fetch_add(1, Relaxed);
         self.shared.update(&mut self.shared.lock(), |state| state.busy -= 1);
     }
 }

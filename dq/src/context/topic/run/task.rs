@@ -168,6 +168,11 @@ pub(crate) enum Work {
 }
 
 impl PreparedRun {
+    /// Whether the run was taken back: then it calls no handler.
+    pub(crate) fn is_taken_back(&self) -> bool {
+        self.task.control.is_taken_back()
+    }
+
     /// As [`RunTask::run`].
     pub(crate) async fn run(self) -> Option<RunTask> {
         let Self { task, work, span } = self;

@@ -67,6 +67,12 @@ impl Runs {
         None
     }
 
+    /// Nothing of this topic may start for now, so it keeps nothing else from starting: without a lease, or while it is paused, it could not
+    /// even see that its turn has come.
+    pub(crate) fn leave_queue(&mut self) {
+        self.isolations.ticket = None;
+    }
+
     /// Starts quarantined jobs, in groups or alone, unless none `may_start`, and lets others start beside one that was alone for
     /// long enough. A late `isolate` must not take effect, so one is sent only if its sequence number is certain to be the right one.
     pub(crate) fn start_quarantined(&mut self, room: Room, may_start: bool, moment: &mut Moment) -> Option<Duration> {

@@ -45,7 +45,8 @@ pub(super) struct Runs {
     runners: Runners,
     /// Runs that the runners have not got yet.
     starting: Vec<PreparedRun>,
-    /// Tasks beside the runners that the user's runtime has not got yet: they ask `retry_delay`, or make payloads.
+    /// Tasks beside the runners that the user's runtime has not got yet: they ask `retry_delay`, make payloads, or end runs that were taken
+    /// back.
     asking: Vec<BoxFuture<'static, ()>>,
     /// What the tasks of all runs share.
     tasks: Arc<Tasks>,
@@ -97,6 +98,11 @@ impl Runs {
     /// The runs.
     pub(super) const fn table(&self) -> &Table {
         &self.table
+    }
+
+    /// How many handlers have returned. It tells only whether one has since.
+    pub(super) fn returned(&self) -> usize {
+        self.runners.returned()
     }
 
     /// How many runs wait for a runner.

@@ -55,6 +55,7 @@ impl Runs {
                 self.wait_again(run_id, held);
             }
         }
+        self.asking.extend(self.runners.end_taken_back());
     }
 
     /// Takes a run of a handler back that has not begun: its jobs wait again. Returns whether it did.

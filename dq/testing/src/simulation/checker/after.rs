@@ -176,7 +176,8 @@ impl Checker {
             self.bad(format!("[13] version {old} of {id} is {}, though the ack named its run", kept.state));
         }
         if let (Did::Reclaim { charged: true, .. }, Some(kept)) = (did, still) {
-            self.check_crash(id, old, job, kept, run.filter(|_| !again));
+            let run = run.filter(|run| !again && !self.signs_back.contains(run));
+            self.check_crash(id, old, job, kept, run);
         }
         if let (Some(kept), Did::Settle { .. }) = (still, did)
             && kept.state == State::Dead

@@ -3,9 +3,9 @@
 
 use super::super::version::KILLER;
 use super::caps::EXTRA_CRASHES;
-use super::record::{Checker, Crashed};
+use super::record::{Checker, Crashed, Expected};
 use dq::job::{Cause, Isolation, JobId, NodeId, State};
-use dq::testing::seam::{JobView, Row};
+use dq::testing::seam::{JobView, Row, View};
 
 /// How the job of a row was started.
 pub(super) fn isolation(row: Option<&Row>) -> Option<Isolation> {
@@ -37,6 +37,25 @@ impl Checker {
         }
         if convicted && self.only_jobs_crash && number & KILLER == 0 {
             self.bad(format!("[19] {id} ({number}) is innocent, but is exhausted by crashes"));
+        }
+    }
+
+    /// The store falls back to a state of which this is expected. A run that was alone then, and made room for others since, counts as alone
+    /// again: if its process dies, or had died, before it is noted anew, the crash proves nothing.
+    pub(in crate::simulation) fn falls_back(&mut self, expected: Expected, before: View) {
+        let lost = std::mem::replace(&mut self.before, before);
+        self.expected = expected;
+        self.fell = true;
+        for (id, job) in
+            self.before.jobs.iter().filter(|(_, job)| isolation(job.row.as_ref()) == Some(Isolation::Alone))
+        {
+            let Some(row) = &job.row else { continue };
+            let was = lost.jobs.get(id).and_then(|job| job.row.as_ref()).filter(|was| was.token == row.token);
+            if was.is_none_or(|was| was.isolation != row.isolation)
+                && let Some(run) = self.expected.rows.get(&(row.node.clone(), id.clone()))
+            {
+                self.signs_back.insert(*run);
+            }
         }
     }
 

@@ -235,6 +235,8 @@ pub(in crate::simulation) struct Checker {
     /// This run has no faults.
     pub(in crate::simulation) is_calm: bool,
     pub(in crate::simulation) fell: bool,
+    /// Runs that count as alone again, because the store fell back.
+    pub(super) signs_back: BTreeSet<u64>,
     pub(in crate::simulation) jumped: bool,
     /// How long before they are due nodes claim jobs, in µs.
     pub(in crate::simulation) lookahead: u64,

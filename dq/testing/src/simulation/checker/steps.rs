@@ -247,7 +247,8 @@ impl Checker {
             let is_tick = schedule_name(&claim.id).is_some();
             let wanted = wanted.max(if is_tick { gate.open_for_ticks_since() } else { gate.open_since() });
             let late = (micros / 1000).saturating_sub(wanted);
-            if late > 400 {
+            // What the nodes have changes with a step of the topic, so after the last one a permit was free, or still none.
+            if late > 400 && self.permit_free {
                 self.bad(format!("[23] {} ({version}) is claimed {late} ms late without a fault", claim.id));
             }
         }
