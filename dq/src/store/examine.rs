@@ -4,7 +4,6 @@ use bytes::Bytes;
 
 use super::FindingCode;
 use super::outbox::OutboxPosition;
-use crate::job::limits::FENCE;
 use crate::job::{Cause, JobId, Metadata, NodeId, Record, State, TopicName};
 
 /// How many entries of a topic one `examine` looks at, about.
@@ -30,7 +29,7 @@ impl Mismatch {
         let fence = fence.to_string();
         let number = fence.parse().unwrap_or(if fence.is_empty() { 0 } else { u64::MAX });
         let (code, topic, id) = (FindingCode::FenceTooLarge, topic.clone(), "fence".into());
-        FENCE.check_kept(number).is_err().then_some(Self { code, topic, id, detail: fence })
+        crate::job::limits::FENCE.check_kept(number).is_err().then_some(Self { code, topic, id, detail: fence })
     }
 }
 

@@ -23,6 +23,7 @@ use std::time::Duration;
 
 use super::Parts;
 use super::flight::CLAIMS;
+use super::held::Held;
 use super::moment::{Effect, Moment};
 use super::run::LeaseEnd;
 use super::slab::HeldId;
@@ -89,9 +90,10 @@ impl Lease {
         );
     }
 
-    /// An answer counts as a renewal if the node has rows and the answer's sequence number is the one its request named.
-    pub(super) fn renewed_if(&mut self, status: LeaseStatus, sent: Duration, named: Sequence) {
-        if status.rows > 0 && status.sequence == named {
+    /// An answer counts as a renewal if its sequence number is the one its request named, and the node has as many rows as it holds jobs:
+    /// after the end of a lease others may have taken some of them, and a lease is one of those that are left.
+    pub(super) fn renewed_if(&mut self, status: LeaseStatus, sent: Duration, named: Sequence, held: &Held) {
+        if status.rows > 0 && status.rows == held.counts().all && status.sequence == named {
             self.renewed(sent);
         }
     }
@@ -108,8 +110,18 @@ impl Lease {
 
     /// A heartbeat may overtake other requests, and its answer other answers. Then its number of rows says nothing, and its
     /// sequence number may be that of the claim in flight: the node goes on renewing under that one while it waits for the
-    /// claim's answer, which may be large (rule 6).
-    pub(super) fn on_overtaking_renewal(&mut self, status: LeaseStatus, named: Sequence, moment: &mut Moment) {
+    /// claim's answer, which may be large (rule 6). After the end of a lease it renews none of jobs that the node held before.
+    pub(super) fn on_overtaking_renewal(
+        &mut self,
+        status: LeaseStatus,
+        sent: Duration,
+        named: Sequence,
+        moment: &mut Moment,
+    ) {
+        let lost_none = sent < self.good_until() || moment.held.counts().all == 0;
+        if status.rows > 0 && status.sequence == named && lost_none {
+            self.renewed(sent);
+        }
         if status.sequence == named || status.sequence == moment.flight.last_seen() {
             return;
         }

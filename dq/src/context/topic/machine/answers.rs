@@ -30,24 +30,21 @@ impl Machine {
                 self.on_lease_status(settled.lease_status, sent, named);
             }
             (Answer::Renew(status), _) if is_in_order => self.on_lease_status(status, sent, named),
-            (Answer::Renew(status), _) => {
-                self.lease.renewed_if(status, sent, named);
-                self.lease.on_overtaking_renewal(status, named, &mut self.moment);
-            }
+            (Answer::Renew(status), _) => self.lease.on_overtaking_renewal(status, sent, named, &mut self.moment),
             (Answer::Isolate(isolated), Subject::Runs(runs)) => {
-                self.lease.renewed_if(isolated.lease_status, sent, named);
+                self.lease.renewed_if(isolated.lease_status, sent, named, &self.moment.held);
                 let may_not = self.stopping.is_ordered() || self.claims.is_paused();
                 let is_good = self.lease.is_good(self.moment.now);
                 self.runs.on_isolated(runs, isolated.notes, may_not, is_good, &mut self.moment);
                 self.lease.compare(isolated.lease_status, &self.moment);
             }
             (Answer::Isolate(isolated), Subject::Commands(runs)) => {
-                self.lease.renewed_if(isolated.lease_status, sent, named);
+                self.lease.renewed_if(isolated.lease_status, sent, named, &self.moment.held);
                 self.runs.on_commands_read(runs, isolated.notes, &self.moment.held);
                 self.lease.compare(isolated.lease_status, &self.moment);
             }
             (Answer::Exhaust(noted), Subject::Run(id, token)) => {
-                self.lease.renewed_if(noted.lease_status, sent, named);
+                self.lease.renewed_if(noted.lease_status, sent, named, &self.moment.held);
                 let may_start =
                     self.lease.is_good(self.moment.now) && !self.stopping.is_cancelling() && !self.claims.is_paused();
                 self.outcomes.on_exhausted(&id, token, &noted.note, may_start, &mut self.moment);
@@ -55,7 +52,7 @@ impl Machine {
                 self.lease.compare(noted.lease_status, &self.moment);
             }
             (Answer::Note(noted), _) => {
-                self.lease.renewed_if(noted.lease_status, sent, named);
+                self.lease.renewed_if(noted.lease_status, sent, named, &self.moment.held);
                 self.outcomes.on_noted(noted.note, &mut self.moment.held);
                 self.lease.compare(noted.lease_status, &self.moment);
             }
@@ -103,7 +100,7 @@ impl Machine {
     }
 
     fn on_lease_status(&mut self, status: LeaseStatus, sent: Duration, named: Sequence) {
-        self.lease.renewed_if(status, sent, named);
+        self.lease.renewed_if(status, sent, named, &self.moment.held);
         self.lease.compare(status, &self.moment);
     }
 

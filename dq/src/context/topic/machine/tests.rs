@@ -164,6 +164,24 @@ async fn a_lease_that_nothing_renewed_takes_the_run_back() {
     assert!(!sent(&mut machine).is_empty());
 }
 
+/// While a node was paused, others took its jobs. A claim makes a new lease, which is none of those that the node held before.
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_a_claim_makes_anew_starts_no_job_of_the_one_before() {
+    let mut machine = claiming();
+    let now = 60 * SECOND;
+    let first = Transferred { more: true, ..transferred() };
+    answer(&mut machine, Answer::Transfer(Sequenced::Done(first)), now);
+    machine.due(now);
+    let requests = sent(&mut machine);
+    assert!(requests.iter().any(|request| matches!(request, Request::Transfer(_))), "{requests:?}");
+    let mut another = transferred();
+    (another.lease_status, another.claims[0].id) = (status(3, 1), JobId::new("k").unwrap());
+    answer(&mut machine, Answer::Transfer(Sequenced::Done(another)), now);
+    machine.due(now);
+    assert_eq!((machine.tasks().len(), machine.moment.held.counts().all), (0, 2));
+    assert!(sent(&mut machine).iter().any(|request| matches!(request, Request::Reconcile(_))));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_job_that_is_alone_stays_so_after_its_lease_until_the_store_confirms_its_outcome() {
     let mut machine = claiming();
