@@ -13,7 +13,7 @@ use dq::time::Timestamp;
 use std::time::Duration;
 
 impl Topic {
-    async fn keep_history(&self, moves: usize, after: Duration) {
+    pub(super) async fn keep_history(&self, moves: usize, after: Duration) {
         let setting = HistorySetting { moves, after };
         self.store.keep_history(&self.key, setting).await.expect("keep_history is answered");
     }
@@ -23,7 +23,7 @@ impl Topic {
     }
 
     /// The moves of a job that has a history.
-    async fn moves(&self, name: &str) -> Vec<JobMove> {
+    pub(super) async fn moves(&self, name: &str) -> Vec<JobMove> {
         let history = self.history(name).await.unwrap_or_else(|| panic!("{name} has a history"));
         history.into_iter().map(|(_, made)| made).collect()
     }

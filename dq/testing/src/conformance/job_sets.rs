@@ -121,6 +121,18 @@ pub async fn set_without_members_ends_at_once(t: &Topic) {
     assert_eq!(t.last_job().await, Some(["0", "0", "0"].map(str::to_owned)));
 }
 
+/// What a topic does about members of sets and what it does about histories keep no job from it (rules 18, 31).
+pub async fn topic_with_members_and_histories_takes_jobs(t: &Topic) {
+    let one = t.beside("conformance", "one").await;
+    one.keep_history(9, std::time::Duration::ZERO).await;
+    t.joined_by(&one, OnDead::Count, vec![job("a")]).await;
+    relay_all(&[t, &one]).await;
+    one.add_job(job("b")).await;
+    one.add_job(delayed("far", secs(10_000_000))).await;
+    assert_eq!((one.counts().await.delayed, one.moves("b").await.len(), one.moves("far").await.len()), (3, 1, 1));
+    one.close().await;
+}
+
 /// A caller repeats its members with the same ids: each counts once, and is added once (rule 18).
 pub async fn member_counts_once_however_often_it_is_added(t: &Topic) {
     let one = t.beside("conformance", "one").await;

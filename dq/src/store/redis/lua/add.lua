@@ -112,19 +112,19 @@ local head = redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')[2]
 if priorities then
   -- rare head.lua
 end
-local members, n, earliest = {}, 0, math.huge
+local queued, n, earliest = {}, 0, math.huge
 for i = 6, 4 + 2 * groups, 2 do
   local time = string.sub(ARGV[i], 4)
   local due = string.byte(ARGV[i], 3) ~= AT and after(time) or math.max(tonumber(time), floor)
   if due < earliest then earliest = due end
   local due_text = int(due)
   for _ = 1, ARGV[i + 1] do
-    members[n + 1], members[n + 2], n = due_text, ARGV[FIRST_JOB + n], n + 2
+    queued[n + 1], queued[n + 2], n = due_text, ARGV[FIRST_JOB + n], n + 2
   end
 end
 -- A batch has at most 1,000 jobs, which Lua can still unpack.
 redis.call('HSET', jobs, unpack(ARGV, FIRST_JOB))
-local entries = members
+local entries = queued
 if flags ~= '' and string.find(flags, 'p', 1, true) then
   local list, from = ARGV, FIRST_JOB
   -- rare scored.lua
@@ -132,7 +132,7 @@ end
 redis.call('ZADD', delayed, unpack(entries))
 if history_setting or events then
   -- rare recorder.lua
-  for i = 1, n, 2 do note('a', members[i], '', members[i + 1]) end
+  for i = 1, n, 2 do note('a', queued[i], '', queued[i + 1]) end
   keep_notes()
 end
 local answer = refused or 'a*'

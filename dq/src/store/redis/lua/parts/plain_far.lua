@@ -7,7 +7,7 @@ Holds    rules 1, 2, 4, 18, 23: it reads each key before its first write
 Cost     a job alone: HLEN, ZRANGE, HGET, two HSET, SET, where one in `delayed` needs ZRANGE, HSET, ZADD, SET. The first job to be due
          needs ZRANGE and HSET too
 ]]
-local far_from, far_groups, far_fields, fields, members, f, n = floor + FAR, {}, {}, {}, {}, 0, 0
+local far_from, far_groups, far_fields, fields, queued, f, n = floor + FAR, {}, {}, {}, {}, 0, 0
 local earliest, earliest_far, job = math.huge, math.huge, FIRST_JOB
 for i = 6, 4 + 2 * groups, 2 do
   local time, behind = string.sub(ARGV[i], 4), job + 2 * ARGV[i + 1]
@@ -22,7 +22,7 @@ for i = 6, 4 + 2 * groups, 2 do
   else
     local due_text = int(due)
     for at = job, behind - 2, 2 do
-      members[n + 1], members[n + 2], fields[n + 1], fields[n + 2], n = due_text, ARGV[at], ARGV[at], ARGV[at + 1], n + 2
+      queued[n + 1], queued[n + 2], fields[n + 1], fields[n + 2], n = due_text, ARGV[at], ARGV[at], ARGV[at + 1], n + 2
     end
     if due < earliest then earliest = due end
   end
@@ -56,7 +56,7 @@ elseif f > 0 then
 end
 if n > 0 then
   redis.call('HSET', jobs, unpack(fields))
-  local entries = members
+  local entries = queued
   if string.find(flags, 'p', 1, true) then
     local list, from = fields, 1
     -- include scored.lua
@@ -65,7 +65,7 @@ if n > 0 then
 end
 if history_setting or events then
   -- include recorder.lua
-  for i = 1, n, 2 do note('a', members[i], '', members[i + 1]) end
+  for i = 1, n, 2 do note('a', queued[i], '', queued[i + 1]) end
   for _, group in ipairs(far_groups) do
     for _, far_id in ipairs(group[2]) do note('a', int(group[1]), '', far_id) end
   end
