@@ -2,13 +2,13 @@
 //!
 //! The header of a file names its keys and arguments; the loader replaces a line `-- include PART.lua` with that part, which may include
 //! others. A line `-- rare PART.lua` stands for the same, where only what the line in front of it asks for goes that way: whoever follows
-//! the common path of a step need not read it, and no round trip lies between the two. The loader also writes the protocol version, the
-//! longest lease, [`FAR`] (ms), [`PRIORITY`], the number of the first key of rows and the [keys](Step::keys), named as in [`Key::suffix`], in front
-//! of the script, and their types in front of the part that checks them. A step that does not keep statistics has nil as their key. Scripts are
-//! called by their hash. A server that does not know a script (because it is new, was flushed or failed over) is sent the text once. A
+//! the common path of a step need not read it, and no round trip lies between the two. The loader also writes the types of the keys into the
+//! part that checks them, and what words stand for ([`words`]): the protocol version, the longest lease, [`FAR`] (ms), [`PRIORITY`], the
+//! number of the first key of rows (`FIRST`), constants of the script, and the number of a key for its name, which is as in [`Key::suffix`]
+//! (`KEYS.far_jobs`); nil where the step has no such key. Scripts are called by their hash. A server that does not know a script (because it is new, was flushed or failed over) is sent the text once. A
 //! server keeps the scripts of an older dq beside those of a newer one.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -120,8 +120,8 @@ pub(super) const FAR: Duration = Duration::from_secs(5 * 60);
 /// scores are exact.
 const PRIORITY: u64 = 1 << 49;
 
-/// The part that checks types.
-const TYPES: &str = "types.lua";
+/// What the part that checks types includes: the loader writes it.
+const TYPES: &str = "TYPES";
 
 /// The one line that reads the clock, and the line that replaces it under a clock that a test moves. The time of that clock is
 /// behind all arguments, and the first line takes it from there.
@@ -305,7 +305,7 @@ fn types_of(step: Step, is_diagnosis: bool) -> String {
     let types: Vec<_> = step.keys().iter().map(type_of).collect();
     let is_unread = |key: &Key| step.unread().is_none_or(|unread| unread.contains(key));
     let unread: Vec<_> = step.keys().iter().map(|key| is_unread(key).to_string()).collect();
-    format!("local TYPES, UNREAD = {{{}}}, {{{}}}\n", types.join(", "), unread.join(", "))
+    format!("  local types, unread = {{{}}}, {{{}}}\n", types.join(", "), unread.join(", "))
 }
 
 fn part(name: &str) -> Option<&'static str> {
@@ -315,16 +315,16 @@ fn part(name: &str) -> Option<&'static str> {
 fn assembled(step: Step) -> String {
     let (longest_lease, far) = (LONGEST_LEASE.as_millis(), FAR.as_millis());
     let first = step.keys().iter().position(|key| *key == Key::Running).map_or(0, |at| at + 1);
-    let names: Vec<_> = step.keys().iter().map(|key| key.suffix().replace('-', "_")).collect();
-    let numbers: Vec<_> = (1..=names.len()).map(|n| format!("KEYS[{n}]")).collect();
-    let mut text = format!(
-        "local PROTOCOL, LONGEST_LEASE, FAR, PRIORITY, FIRST, statistics = '{PROTOCOL_VERSION}', {longest_lease}, {far}, {PRIORITY}, {first}\n\
-         local {} = {}\n",
-        names.join(", "),
-        numbers.join(", ")
-    );
+    let mut text = "local KEYS = KEYS\n".to_owned();
     assemble(step, body(step.text()), &["-- include ", "-- rare "], &mut text);
-    text
+    let constants = [
+        ("PROTOCOL", format!("'{PROTOCOL_VERSION}'")),
+        ("LONGEST_LEASE", longest_lease.to_string()),
+        ("FAR", far.to_string()),
+        ("PRIORITY", PRIORITY.to_string()),
+        ("FIRST", first.to_string()),
+    ];
+    words::replaced(step, &text, constants.map(|(name, value)| (name, value.into())).into())
 }
 
 /// Writes these lines, with the parts that follow one of `words` in place of the lines that name them.
@@ -336,18 +336,22 @@ fn assemble(step: Step, lines: &str, words: &[&str], text: &mut String) {
             text.push('\n');
             continue;
         };
-        let part = part(name).expect("a script includes parts of the list only");
         if name == TYPES {
             text.push_str(&types_of(step, false));
+            continue;
         }
+        let part = part(name).expect("a script includes parts of the list only");
         assemble(step, part, words, text);
     }
 }
 
 /// The text of a script that only finds which of the keys of a step has a wrong type.
 fn diagnosis(step: Step) -> String {
-    format!("{}{}return wrong_type(true) or 1\n", types_of(step, true), part(TYPES).unwrap_or_default())
+    let check = part("types.lua").unwrap_or_default().replace("  -- include TYPES\n", &types_of(step, true));
+    words::replaced(step, &format!("{check}return wrong_type(true) or 1\n"), BTreeMap::new())
 }
+
+mod words;
 
 #[cfg(test)]
 mod tests;

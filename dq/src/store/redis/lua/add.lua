@@ -63,7 +63,7 @@ local renews = flags ~= '' and string.find(flags, 'x', 1, true)
 -- include clock.lua
 -- include calls.lua
 if draining then return redis.error_reply('DQDRAINING ' .. draining) end
-if not grouped and (has_groups or history_setting or waiting or tells_moves) then return {'again', {}} end
+if not KEYS.grouped and (has_groups or history_setting or waiting or tells_moves) then return {'again', {}} end
 local chosen = flags ~= '' and string.find(flags, 'c', 1, true) and {}
 if chosen then
   local at = FIRST_JOB
@@ -83,15 +83,15 @@ local is_plain = groups > 0 and longest <= SMALL and (flags == '' or not string.
 if is_plain and chosen and taken_until then is_plain = false end
 if is_plain and chosen then
   if #chosen == 1 then
-    is_plain = redis.call('HEXISTS', jobs, chosen[1]) == 0
+    is_plain = redis.call('HEXISTS', KEYS.jobs, chosen[1]) == 0
   else
     is_plain = (tonumber(largest or '') or math.huge) * #chosen <= MOST_READ
-    local records = is_plain and redis.call('HMGET', jobs, unpack(chosen)) or {}
+    local records = is_plain and redis.call('HMGET', KEYS.jobs, unpack(chosen)) or {}
     for i = 1, #records do is_plain = is_plain and not records[i] end
   end
-  if is_plain and redis.call('EXISTS', broadcasts, far_jobs) > 0 then
-    is_plain = redis.call('EXISTS', broadcasts) == 0
-    for i = 1, #chosen do is_plain = is_plain and redis.call('HEXISTS', far_jobs, chosen[i]) == 0 end
+  if is_plain and redis.call('EXISTS', KEYS.broadcasts, KEYS.far_jobs) > 0 then
+    is_plain = redis.call('EXISTS', KEYS.broadcasts) == 0
+    for i = 1, #chosen do is_plain = is_plain and redis.call('HEXISTS', KEYS.far_jobs, chosen[i]) == 0 end
   end
 end
 local refused, bound, heavy
@@ -108,7 +108,7 @@ if flags ~= '' and string.find(flags, 'f', 1, true) then
   -- rare plain_far.lua
 end
 -- The jobs are small, concern only the queue, and have ids that are certainly free.
-local head = redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')[2]
+local head = redis.call('ZRANGE', KEYS.delayed, 0, 0, 'WITHSCORES')[2]
 if priorities then
   -- rare head.lua
 end
@@ -123,13 +123,13 @@ for i = 6, 4 + 2 * groups, 2 do
   end
 end
 -- A batch has at most 1,000 jobs, which Lua can still unpack.
-redis.call('HSET', jobs, unpack(ARGV, FIRST_JOB))
+redis.call('HSET', KEYS.jobs, unpack(ARGV, FIRST_JOB))
 local entries = queued
 if flags ~= '' and string.find(flags, 'p', 1, true) then
   local list, from = ARGV, FIRST_JOB
   -- rare scored.lua
 end
-redis.call('ZADD', delayed, unpack(entries))
+redis.call('ZADD', KEYS.delayed, unpack(entries))
 if history_setting or events then
   -- rare recorder.lua
   for i = 1, n, 2 do note('a', queued[i], '', queued[i + 1]) end

@@ -60,8 +60,8 @@ for i = FIRST_CHANGE, #ARGV, FIELDS do
     in_order[#ids] = by_id[id]
   end
 end
-local far_values = redis.call('EXISTS', far_jobs) == 1 and read('HMGET', far_jobs, ids) or {}
-local texts, broadcast_dues = metadata_of(ids), read('ZMSCORE', broadcasts, ids)
+local far_values = redis.call('EXISTS', KEYS.far_jobs) == 1 and read('HMGET', KEYS.far_jobs, ids) or {}
+local texts, broadcast_dues = metadata_of(ids), read('ZMSCORE', KEYS.broadcasts, ids)
 local recorded, read_bytes = {}, 0
 for i, job in ipairs(in_order) do
   if texts[i] then
@@ -72,9 +72,9 @@ for i, job in ipairs(in_order) do
   end
   if broadcast_dues[i] then
     local is_first = read_bytes == 0
-    read_bytes = read_bytes + redis.call('HSTRLEN', broadcast_jobs, job.id)
+    read_bytes = read_bytes + redis.call('HSTRLEN', KEYS.broadcast_jobs, job.id)
     if is_first or read_bytes <= MOST_READ then
-      local record = redis.call('HGET', broadcast_jobs, job.id) or ''
+      local record = redis.call('HGET', KEYS.broadcast_jobs, job.id) or ''
       local text = metadata_in(record)
       job.broadcast = {text = text, due = tonumber(broadcast_dues[i]), payload = payload_of(record, text)}
     else
@@ -129,7 +129,7 @@ for i = FIRST_CHANGE, #ARGV, FIELDS do
   local verdict, version = change(job, state, part, ARGV[i], ARGV[i + 2], ARGV[i + 4])
   local due = verdict ~= 'l' and part and part.due
   if verdict == '+' then
-    note('s', due and int(due) or '', ARGV[i + 3] ~= '' and ARGV[i + 3] or string.match(calls, ':calls:(.*)$'), job.id)
+    note('s', due and int(due) or '', ARGV[i + 3] ~= '' and ARGV[i + 3] or string.match(KEYS.calls, ':calls:(.*)$'), job.id)
   end
   answers[#answers + 1] = (state or '-') .. verdict .. told(version, due)
 end
@@ -150,7 +150,7 @@ local function write_queued(id, queued)
     push(members, score(queued.due, queued.text), id)
     earliest = math.min(earliest, queued.due)
     if string.sub(id, 1, 12) == 'dq:schedule:' then
-      redis.pcall('ZADD', ticks, int(queued.due), id)
+      redis.pcall('ZADD', KEYS.ticks, int(queued.due), id)
       tick = math.min(tick or queued.due, queued.due)
     end
     if has_groups and not seating.has_seat(id, queued.text) then
@@ -167,17 +167,17 @@ for _, job in ipairs(in_order) do
   end
 end
 -- A server whose memory is full refuses a larger payload, but another due time needs no room.
-if ARGV[2] ~= '' then redis.call('HSET', meta, 'protocol', PROTOCOL) else redis.call('HDEL', metadata, '') end
+if ARGV[2] ~= '' then redis.call('HSET', KEYS.meta, 'protocol', PROTOCOL) else redis.call('HDEL', KEYS.metadata, '') end
 bring_near(near_ids, near_values)
-local head, broadcast_head = head_of(delayed), head_of(broadcasts)
-write('HSET', jobs, job_fields)
-write('HDEL', metadata, removed_metadata)
-write('HSET', metadata, metadata_fields)
-write('ZADD', delayed, members)
-write('HSET', broadcast_jobs, broadcast_fields)
-write('ZADD', broadcasts, broadcast_members)
-if longest > (tonumber(largest or '') or 0) then redis.call('HSET', meta, 'largest', longest) end
-if not has_retains and string.find(ARGV[2], 'r', 1, true) then redis.call('HSET', meta, 'retains', 1) end
+local head, broadcast_head = head_of(KEYS.delayed), head_of(KEYS.broadcasts)
+write('HSET', KEYS.jobs, job_fields)
+write('HDEL', KEYS.metadata, removed_metadata)
+write('HSET', KEYS.metadata, metadata_fields)
+write('ZADD', KEYS.delayed, members)
+write('HSET', KEYS.broadcast_jobs, broadcast_fields)
+write('ZADD', KEYS.broadcasts, broadcast_members)
+if longest > (tonumber(largest or '') or 0) then redis.call('HSET', KEYS.meta, 'largest', longest) end
+if not has_retains and string.find(ARGV[2], 'r', 1, true) then redis.call('HSET', KEYS.meta, 'retains', 1) end
 local answer = 'g' .. table.concat(answers)
 -- include keep.lua
 keep_notes()

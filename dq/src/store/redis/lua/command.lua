@@ -56,7 +56,7 @@ local number, renews, FIELDS, MOST_REMOVED = ARGV[1], true, 5, 1048576
 -- include recorder.lua
 for i = 3, #ARGV, FIELDS do
   -- A key of a wrong type is found before the first write.
-  if string.sub(ARGV[i], 1, 12) == 'dq:schedule:' then redis.call('ZCARD', schedules) end
+  if string.sub(ARGV[i], 1, 12) == 'dq:schedule:' then redis.call('ZCARD', KEYS.schedules) end
 end
 -- What the store knows of each id. The commands change it here, and the end of the script writes what has changed.
 local by_id, in_order, ids = {}, {}, {}
@@ -67,10 +67,10 @@ for i = 2, #ARGV, FIELDS do
     by_id[id] = {id = id}
   end
 end
-if redis.call('EXISTS', far_jobs) == 1 then bring_near(ids, read('HMGET', far_jobs, ids)) end
-local ends = (tonumber(taken_until) or 0) > floor and read('ZMSCORE', taken, ids) or {}
-local texts, commands = metadata_of(ids), read('HMGET', pending, ids)
-local broadcast_dues = read('ZMSCORE', broadcasts, ids)
+if redis.call('EXISTS', KEYS.far_jobs) == 1 then bring_near(ids, read('HMGET', KEYS.far_jobs, ids)) end
+local ends = (tonumber(taken_until) or 0) > floor and read('ZMSCORE', KEYS.taken, ids) or {}
+local texts, commands = metadata_of(ids), read('HMGET', KEYS.pending, ids)
+local broadcast_dues = read('ZMSCORE', KEYS.broadcasts, ids)
 local recorded = {}
 for i, id in ipairs(ids) do
   local job = by_id[id]
@@ -90,19 +90,19 @@ local function state_of(job)
 end
 local function version_of(job, state)
   local text = job.text
-  if not text or job.state == 'f' and state == 'd' then text = metadata_in(redis.call('HGET', broadcast_jobs, job.id) or '') end
+  if not text or job.state == 'f' and state == 'd' then text = metadata_in(redis.call('HGET', KEYS.broadcast_jobs, job.id) or '') end
   return (change_facts(text))
 end
 -- What was removed: the key and field of its record, and the metadata that override those of the record.
 local function remove(job)
-  local removed = job.text and {jobs, job.id, job.text}
+  local removed = job.text and {KEYS.jobs, job.id, job.text}
   job.state, job.text, job.has_moved = nil, nil, true
   return removed
 end
 local function remove_broadcast(job)
   if not job.broadcast then return nil end
   job.broadcast, job.has_lost_broadcast = false, true
-  return {broadcast_jobs, job.id, ''}
+  return {KEYS.broadcast_jobs, job.id, ''}
 end
 -- An acked job is DONE for its retention, or gone. Returns what was removed.
 local function finish_acked(job)
@@ -180,7 +180,7 @@ for i = 2, #ARGV, FIELDS do
   if has_changed and verb ~= 'p' then
     local kind = state == 'r' and 'w' .. verb or verb == 'a' and 'k' or verb == 'q' and 'q' or 'd'
     if verb == 'd' or verb == 'c' then job.is_deleted = true end
-    note(kind, '', ARGV[i + 4] ~= '' and ARGV[i + 4] or string.match(calls, ':calls:(.*)$'), job.id)
+    note(kind, '', ARGV[i + 4] ~= '' and ARGV[i + 4] or string.match(KEYS.calls, ':calls:(.*)$'), job.id)
   end
   answers[#answers + 1] = (state or '-') .. (is_other and 'v' .. told(version) or has_changed and '+' or '-')
   is_uniform = is_uniform and answers[#answers] == answers[1]
@@ -194,8 +194,8 @@ for i = 2, #ARGV, FIELDS do
     end
   end
 end
-redis.call('HDEL', pending, '')
-local head = (earliest or has_groups) and head_of(delayed)
+redis.call('HDEL', KEYS.pending, '')
+local head = (earliest or has_groups) and head_of(KEYS.delayed)
 local moved, removed_jobs, removed_broadcasts = {}, {}, {}
 for _, job in ipairs(in_order) do
   if job.has_moved then moved[#moved + 1] = job.id end
@@ -211,35 +211,35 @@ for _, job in ipairs(in_order) do
   if job.has_lost_broadcast then removed_broadcasts[#removed_broadcasts + 1] = job.id end
 end
 if #moved > 0 then
-  for _, place in ipairs({delayed, unacked, dead, done}) do write('ZREM', place, moved) end
-  write('HDEL', crashes, moved)
-  write('HDEL', jobs, removed_jobs)
-  write('HDEL', metadata, removed_jobs)
+  for _, place in ipairs({KEYS.delayed, KEYS.unacked, KEYS.dead, KEYS.done}) do write('ZREM', place, moved) end
+  write('HDEL', KEYS.crashes, moved)
+  write('HDEL', KEYS.jobs, removed_jobs)
+  write('HDEL', KEYS.metadata, removed_jobs)
   for _, id in ipairs(removed_jobs) do
     if string.sub(id, 1, 12) == 'dq:schedule:' then
-      redis.call('ZREM', schedules, id)
-      redis.pcall('ZREM', ticks, id)
+      redis.call('ZREM', KEYS.schedules, id)
+      redis.pcall('ZREM', KEYS.ticks, id)
     end
   end
 end
-write('ZREM', broadcasts, removed_broadcasts)
-write('HDEL', broadcast_jobs, removed_broadcasts)
+write('ZREM', KEYS.broadcasts, removed_broadcasts)
+write('HDEL', KEYS.broadcast_jobs, removed_broadcasts)
 for _, job in ipairs(in_order) do
   if job.is_deleted and job.taken_until then
-    redis.call('ZADD', taken, string.format('%d.5', math.floor(job.taken_until)), job.id)
+    redis.call('ZADD', KEYS.taken, string.format('%d.5', math.floor(job.taken_until)), job.id)
   end
-  if job.has_new_text and job.state then redis.call('HSET', metadata, job.id, job.text) end
-  if job.has_moved and job.state == 'f' then redis.call('ZADD', done, job.at, job.id) end
-  if job.has_moved and job.state == 'd' then redis.call('ZADD', delayed, score(job.at, job.text), job.id) end
+  if job.has_new_text and job.state then redis.call('HSET', KEYS.metadata, job.id, job.text) end
+  if job.has_moved and job.state == 'f' then redis.call('ZADD', KEYS.done, job.at, job.id) end
+  if job.has_moved and job.state == 'd' then redis.call('ZADD', KEYS.delayed, score(job.at, job.text), job.id) end
   if job.has_new_command then
-    redis.call('HSET', pending, job.id, command_text(job.command))
-    if not job.command.deliver then redis.call('HDEL', replacements, job.id) end
+    redis.call('HSET', KEYS.pending, job.id, command_text(job.command))
+    if not job.command.deliver then redis.call('HDEL', KEYS.replacements, job.id) end
   end
 end
 local answer = is_uniform and answers[1] and 'c*' .. answers[1] or 'c' .. table.concat(answers)
 -- include keep.lua
 keep_notes()
-for _, text in ipairs(signals) do publish(wake, text) end
+for _, text in ipairs(signals) do publish(KEYS.wake, text) end
 if has_groups then earliest = seating.regroup() end
 signal_earlier('d', head, earliest)
 return {'done', answer, removed}

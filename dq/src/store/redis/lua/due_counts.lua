@@ -19,7 +19,7 @@ for i, text in ipairs(ARGV) do times[i] = tonumber(text) end
 for i = 1, #times - 1 do
   counts[i] = 0
   for _, shift in ipairs(shifts) do
-    counts[i] = counts[i] + redis.call('ZCOUNT', delayed, int(shift + times[i]), '(' .. int(shift + times[i + 1]))
+    counts[i] = counts[i] + redis.call('ZCOUNT', KEYS.delayed, int(shift + times[i]), '(' .. int(shift + times[i + 1]))
   end
 end
 local function lex(time) return string.format('%015d', time) end
@@ -33,15 +33,15 @@ local function is_split(from, to)
     if from < time and time <= to then return true end
   end
 end
-local later = #counts > 0 and redis.call('HLEN', far_jobs) or 0
+local later = #counts > 0 and redis.call('HLEN', KEYS.far_jobs) or 0
 if later > 0 then
   local first = leaf_of(times[1], '')
-  local bounds = redis.call('ZRANGE', far, first and '[' .. first or '-', '(' .. lex(times[#times]), 'BYLEX', 'LIMIT', 0, 501)
+  local bounds = redis.call('ZRANGE', KEYS.far, first and '[' .. first or '-', '(' .. lex(times[#times]), 'BYLEX', 'LIMIT', 0, 501)
   if #bounds > 500 then
     exact = 0
-    local each = later / redis.call('ZCARD', far)
+    local each = later / redis.call('ZCARD', KEYS.far)
     for i = 1, #counts do
-      local leaves = redis.call('ZLEXCOUNT', far, '[' .. lex(times[i]), '(' .. lex(times[i + 1]))
+      local leaves = redis.call('ZLEXCOUNT', KEYS.far, '[' .. lex(times[i]), '(' .. lex(times[i + 1]))
       counts[i] = counts[i] + math.floor(leaves * each + 0.5)
     end
   else
@@ -49,7 +49,7 @@ if later > 0 then
       local base = base_of(bound)
       if is_split(base, bounds[i + 1] and base_of(bounds[i + 1]) or math.huge) then
         local ids = ids_in(leaf_at(bound))
-        for _, value in ipairs(#ids > 0 and redis.call('HMGET', far_jobs, unpack(ids)) or {}) do
+        for _, value in ipairs(#ids > 0 and redis.call('HMGET', KEYS.far_jobs, unpack(ids)) or {}) do
           if value then put(due_in(value), 1) end
         end
       else

@@ -36,7 +36,7 @@ local position, limit, most, NODES = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3
 -- include bulk.lua
 -- include metadata.lua
 -- include far.lua
-local has_groups = redis.call('HGET', meta, 'groups')
+local has_groups = redis.call('HGET', KEYS.meta, 'groups')
 -- include groups.lua
 -- include order.lua
 -- include holders.lua
@@ -44,20 +44,20 @@ local has_groups = redis.call('HGET', meta, 'groups')
 local holders = unnamed_holders()
 if holders then return {1, holders} end
 -- In this order; the rows of the nodes follow.
-local PARTS = {jobs, far_jobs, delayed, unacked, dead, done, broadcasts, broadcast_jobs, metadata, pending, crashes}
+local PARTS = {KEYS.jobs, KEYS.far_jobs, KEYS.delayed, KEYS.unacked, KEYS.dead, KEYS.done, KEYS.broadcasts, KEYS.broadcast_jobs, KEYS.metadata, KEYS.pending, KEYS.crashes}
 local NOTES = {'protocol', 'retains', 'largest', 'priorities', 'groups'}
-local notes, needed, at = redis.call('HMGET', meta, unpack(NOTES)), {0, 0, 0, 0, 0}, 1
+local notes, needed, at = redis.call('HMGET', KEYS.meta, unpack(NOTES)), {0, 0, 0, 0, 0}, 1
 -- A position is the number of the part, the cursor in it, and far-lost or the node.
 local part, cursor, rest = string.match(position, '^(%d+):(%d+):(.*)$')
 part, cursor, rest = tonumber(part or 1), cursor or '0', rest or ''
 local key, count, page = PARTS[part], math.min(limit, 200), {'0', {}}
-if key == metadata then count = math.min(limit, 50) end -- each may have a state of 64 KiB
+if key == KEYS.metadata then count = math.min(limit, 50) end -- each may have a state of 64 KiB
 if part > #PARTS then
   while NODES[at] and is_before(NODES[at], rest) do at = at + 1 end
   if NODES[at] ~= rest then cursor = '0' end
   key, rest = KEYS[FIRST + at - 1], NODES[at] or ''
 end
-if key == jobs or key == broadcast_jobs then
+if key == KEYS.jobs or key == KEYS.broadcast_jobs then
   -- The scan of a hash answers the values too, so their size bounds how many are looked at.
   local largest = tonumber(notes[3] or '')
   count = largest and largest > 0 and math.max(1, math.min(limit, math.floor(most / largest))) or math.min(limit, 10)
@@ -69,10 +69,10 @@ elseif key then
 end
 local ids, following = {}, ''
 if part < 3 and #page[2] > 0 then needed[1] = PROTOCOL end
-if key == done and #page[2] > 0 then needed[2] = 1 end
+if key == KEYS.done and #page[2] > 0 then needed[2] = 1 end
 for i = 1, #page[2], 2 do
   -- A job is looked at where its record is.
-  if part == 1 or redis.call('HEXISTS', jobs, page[2][i]) == 0 then ids[#ids + 1] = page[2][i] end
+  if part == 1 or redis.call('HEXISTS', KEYS.jobs, page[2][i]) == 0 then ids[#ids + 1] = page[2][i] end
   if part == 1 then
     needed[3] = math.max(needed[3], #page[2][i + 1])
     local first, flags = string.byte(page[2][i + 1], 1, 2)
@@ -83,11 +83,11 @@ for i = 1, #page[2], 2 do
   end
 end
 local node = part > #PARTS and rest or ''
-local is_idle = node ~= '' and redis.call('HLEN', key) == 0 and redis.call('ZSCORE', leases, node)
+local is_idle = node ~= '' and redis.call('HLEN', key) == 0 and redis.call('ZSCORE', KEYS.leases, node)
 if page[1] ~= '0' then
   following = part .. ':' .. page[1] .. ':' .. rest
 elseif part <= #PARTS then
-  following = part + 1 .. ':0:' .. (part == 1 and redis.call('HGET', meta, 'far-lost') or '')
+  following = part + 1 .. ':0:' .. (part == 1 and redis.call('HGET', KEYS.meta, 'far-lost') or '')
 elseif NODES[at + 1] then
   following = part .. ':0:' .. NODES[at + 1]
 end
@@ -98,5 +98,5 @@ local function pairs_of(list, other)
 end
 return {
   0, following, part, #page[2] / 2, pairs_of(ids, letters_of(ids)), node, is_idle and 1 or 0, part == 2 and rest or '',
-  part == 1 and redis.call('HGET', meta, 'fence'), pairs_of(notes, needed),
+  part == 1 and redis.call('HGET', KEYS.meta, 'fence'), pairs_of(notes, needed),
 }

@@ -21,11 +21,11 @@ Cost     O(n log n)
 -- include bulk.lua
 -- include places.lua
 local ids = {unpack(ARGV, 2)}
-for i = fitting({jobs, metadata, broadcast_jobs, far_jobs}, ids, tonumber(ARGV[1])) + 1, #ids do ids[i] = nil end
-local records, texts = read('HMGET', jobs, ids), read('HMGET', metadata, ids)
+for i = fitting({KEYS.jobs, KEYS.metadata, KEYS.broadcast_jobs, KEYS.far_jobs}, ids, tonumber(ARGV[1])) + 1, #ids do ids[i] = nil end
+local records, texts = read('HMGET', KEYS.jobs, ids), read('HMGET', KEYS.metadata, ids)
 local places, times = places_of(ids)
-local broadcast_dues, broadcast_records = read('ZMSCORE', broadcasts, ids), read('HMGET', broadcast_jobs, ids)
-local later, crash_texts, found = read('HMGET', far_jobs, ids), read('HMGET', crashes, ids), {}
+local broadcast_dues, broadcast_records = read('ZMSCORE', KEYS.broadcasts, ids), read('HMGET', KEYS.broadcast_jobs, ids)
+local later, crash_texts, found = read('HMGET', KEYS.far_jobs, ids), read('HMGET', KEYS.crashes, ids), {}
 for i = 1, #ids do
   found[i] = false
   if records[i] and not (places[i] == 'f' and broadcast_records[i]) then

@@ -23,18 +23,18 @@ Cost     per group five ZRANGE, a ZLEXCOUNT and a ZSCORE; per seat four ZMSCORE 
 -- include places.lua
 local at, limit, most, groups = ARGV[1], tonumber(ARGV[2]), ARGV[3], {}
 local function next_name()
-  if ARGV[4] ~= '' then return at ~= ARGV[4] and redis.call('ZRANGE', grouped, '[' .. ARGV[4] .. '\0', '(' .. ARGV[4] .. '\1', 'BYLEX', 'LIMIT', '0', '1')[1] and ARGV[4] end
+  if ARGV[4] ~= '' then return at ~= ARGV[4] and redis.call('ZRANGE', KEYS.grouped, '[' .. ARGV[4] .. '\0', '(' .. ARGV[4] .. '\1', 'BYLEX', 'LIMIT', '0', '1')[1] and ARGV[4] end
   local from = at == '' and '[\1' or '(' .. at .. '\1'
   -- What another program wrote may have no name.
   for _ = 1, 1000 do
-    local entry = redis.call('ZRANGE', grouped, from, '+', 'BYLEX', 'LIMIT', '0', '1')[1]
+    local entry = redis.call('ZRANGE', KEYS.grouped, from, '+', 'BYLEX', 'LIMIT', '0', '1')[1]
     local name = entry and string.match(entry, '^(.-)%z')
     if name or not entry then return name end
     from = '(' .. entry
   end
 end
 local function entries_of(name, kind, count)
-  return redis.call('ZRANGE', grouped, '[' .. name .. '\0' .. kind, '(' .. name .. '\0' .. kind .. '\255', 'BYLEX', 'LIMIT', '0', count)
+  return redis.call('ZRANGE', KEYS.grouped, '[' .. name .. '\0' .. kind, '(' .. name .. '\0' .. kind .. '\255', 'BYLEX', 'LIMIT', '0', count)
 end
 local name = next_name()
 while name and #groups < limit do
@@ -52,15 +52,15 @@ while name and #groups < limit do
     seats[at - 4], seats[at - 3], seats[at - 2], seats[at - 1], seats[at] = id, states[i], times[i] or 0, nodes[i] or 0, tokens[i] or ''
   end
   local first = entries_of(name, 'w', '1')[1]
-  local place = first and tonumber(redis.call('ZSCORE', delayed, string.sub(first, #name + 35)) or nil)
+  local place = first and tonumber(redis.call('ZSCORE', KEYS.delayed, string.sub(first, #name + 35)) or nil)
   local turn = entries_of(name, 't', '1')[1]
   -- A group that may borrow is full as long as anything else is due.
   local is_full = place and place >= 3 * PRIORITY and not (turn and string.byte(turn, #name + 3) < 55)
   local pause = string.sub(entries_of(name, 'v', '1')[1] or '', #name + 3)
   if tonumber(string.match(pause, '^%d+:(%d+):') or math.huge) <= floor then pause = '' end
-  local spent = redis.call('ZRANGE', grouped, '[\0' .. '6' .. name .. '\0', '(\0' .. '6' .. name .. '\1', 'BYLEX', 'LIMIT', '0', '1')[1]
+  local spent = redis.call('ZRANGE', KEYS.grouped, '[\0' .. '6' .. name .. '\0', '(\0' .. '6' .. name .. '\1', 'BYLEX', 'LIMIT', '0', '1')[1]
   local opens = tonumber(string.sub(spent or '', -32, -17)) or 0
-  local waiting = redis.call('ZLEXCOUNT', grouped, '[' .. name .. '\0w', '(' .. name .. '\0x')
+  local waiting = redis.call('ZLEXCOUNT', KEYS.grouped, '[' .. name .. '\0w', '(' .. name .. '\0x')
   -- What is left of a pause that has ended goes with the next claim.
   if waiting > 0 or #ids > 0 or pause ~= '' then groups[#groups + 1] = {name, waiting, is_full and 1 or 0, seats, pause, opens > micros and int(opens) or '0'} end
   name = next_name()

@@ -50,9 +50,9 @@ local FIRST_COPY, FIELDS = 7, 6
 if draining then return redis.error_reply('DQDRAINING ' .. draining) end
 local has_schedules = string.find(flags, 'h', 1, true)
 -- A key of a wrong type is found before the first write.
-if has_schedules then redis.call('ZCARD', schedules) end
+if has_schedules then redis.call('ZCARD', KEYS.schedules) end
 local takes_ids = string.find(flags, 'u', 1, true)
-if takes_ids then redis.call('ZCARD', taken) end
+if takes_ids then redis.call('ZCARD', KEYS.taken) end
 -- include bulk.lua
 -- include far.lua
 -- include score.lua
@@ -69,20 +69,20 @@ for _, number in ipairs({{'fence', fence}, {'order', ARGV[6]}}) do
 end
 -- What the store knows of these ids.
 local recorded, broadcast_ids, states, waits = {}, {}, {}, {}
-if redis.call('EXISTS', far_jobs) == 1 then
+if redis.call('EXISTS', KEYS.far_jobs) == 1 then
   local ids = {}
   for i = FIRST_COPY, #ARGV, FIELDS do
     if ARGV[i] ~= 'b' then ids[#ids + 1] = ARGV[i + 1] end
   end
-  local values = read('HMGET', far_jobs, ids)
+  local values = read('HMGET', KEYS.far_jobs, ids)
   -- A server whose memory is full must refuse an import, and to bring jobs near begins with a removal.
-  redis.call('HSET', meta, 'protocol', PROTOCOL)
+  redis.call('HSET', KEYS.meta, 'protocol', PROTOCOL)
   bring_near(ids, values)
 end
 for i = FIRST_COPY, #ARGV, FIELDS do
   if ARGV[i] == 'b' then
     broadcast_ids[#broadcast_ids + 1] = ARGV[i + 1]
-  elseif redis.call('HEXISTS', jobs, ARGV[i + 1]) == 1 then
+  elseif redis.call('HEXISTS', KEYS.jobs, ARGV[i + 1]) == 1 then
     recorded[#recorded + 1] = ARGV[i + 1]
   end
 end
@@ -96,7 +96,7 @@ local old = {}
 for i, text in ipairs(has_groups and metadata_of(recorded) or {}) do
   old[recorded[i]] = {text = text, due = places[i] == 'd' and times[i] or nil}
 end
-local dues = read('ZMSCORE', broadcasts, broadcast_ids)
+local dues = read('ZMSCORE', KEYS.broadcasts, broadcast_ids)
 for i, id in ipairs(broadcast_ids) do waits[id] = dues[i] and 'd' end
 local answers, is_refused = {}, false
 for i = FIRST_COPY, #ARGV, FIELDS do
@@ -120,7 +120,7 @@ if string.find(flags, 'y', 1, true) and not is_refused then
 end
 if (waiting or group_waiting) and not is_refused then
   -- Copies of jobs that wait and did not before; a schedule is none.
-  local waits, new = redis.call('ZCARD', delayed) + redis.call('HLEN', far_jobs), 0
+  local waits, new = redis.call('ZCARD', KEYS.delayed) + redis.call('HLEN', KEYS.far_jobs), 0
   local most, most_of_group = tonumber(string.match(waiting or '', '^%d+:(%d+):') or nil), tonumber(string.match(group_waiting or '', '^%d+:(%d+):') or nil)
   local waits_in, new_in, full_group = {}, {}, nil
   for i, letter in ipairs(answers) do
@@ -129,7 +129,7 @@ if (waiting or group_waiting) and not is_refused then
       new = new + 1
       local name = most_of_group and seating.group_of(ARGV[at + 4])
       if name then
-        waits_in[name] = waits_in[name] or redis.call('ZLEXCOUNT', grouped, '[' .. name .. '\0w', '(' .. name .. '\0x')
+        waits_in[name] = waits_in[name] or redis.call('ZLEXCOUNT', KEYS.grouped, '[' .. name .. '\0w', '(' .. name .. '\0x')
         new_in[name] = (new_in[name] or 0) + 1
         if waits_in[name] + new_in[name] > most_of_group then full_group = full_group or name end
       end
@@ -142,13 +142,13 @@ if is_refused then
   for i, letter in ipairs(answers) do answers[i] = letter == 'A' and '-' or letter end
 end
 -- What is written: members are time and id, fields are id and value.
-local keys = {d = delayed, u = unacked, x = dead, f = done, b = broadcasts}
+local keys = {d = KEYS.delayed, u = KEYS.unacked, x = KEYS.dead, f = KEYS.done, b = KEYS.broadcasts}
 local members = {d = {}, u = {}, x = {}, f = {}, b = {}}
 local moved, job_fields, broadcast_fields, crash_fields, own_fields = {}, {}, {}, {}, {}
 local earliest, tick = {d = math.huge, b = math.huge}, nil
 local taking = {members = {}, last = tonumber(taken_until or 0) or 0}
 local function take(id, until_ms)
-  local old = math.floor(tonumber(redis.call('ZSCORE', taken, id) or 0))
+  local old = math.floor(tonumber(redis.call('ZSCORE', KEYS.taken, id) or 0))
   until_ms = math.max(tonumber(until_ms), old)
   if until_ms <= floor then return end
   push(taking.members, int(until_ms), id)
@@ -163,9 +163,9 @@ local function put(place, id, at, crash_count, record)
   if has_groups and place == 'd' then seating.join(id, record, tonumber(at)) end
   push(job_fields, id, record)
   if has_schedules and string.sub(id, 1, 12) == 'dq:schedule:' then
-    redis.call('ZADD', schedules, 0, id)
+    redis.call('ZADD', KEYS.schedules, 0, id)
     if place == 'd' then
-      redis.pcall('ZADD', ticks, at, id)
+      redis.pcall('ZADD', KEYS.ticks, at, id)
       tick = math.min(tick or math.huge, tonumber(at))
     end
   end
@@ -181,26 +181,26 @@ for i = FIRST_COPY, #ARGV, FIELDS do
     if ARGV[i + 5] ~= '' then take(ARGV[i + 1], ARGV[i + 5]) end
   end
 end
-for _, place in ipairs({delayed, unacked, dead, done}) do write('ZREM', place, moved) end
-write('HDEL', crashes, moved)
-write('HDEL', metadata, moved)
-local head, broadcast_head = head_of(delayed), head_of(broadcasts)
-write('HSET', jobs, job_fields)
-write('HSET', metadata, own_fields)
-write('HSET', crashes, crash_fields)
-write('HSET', broadcast_jobs, broadcast_fields)
+for _, place in ipairs({KEYS.delayed, KEYS.unacked, KEYS.dead, KEYS.done}) do write('ZREM', place, moved) end
+write('HDEL', KEYS.crashes, moved)
+write('HDEL', KEYS.metadata, moved)
+local head, broadcast_head = head_of(KEYS.delayed), head_of(KEYS.broadcasts)
+write('HSET', KEYS.jobs, job_fields)
+write('HSET', KEYS.metadata, own_fields)
+write('HSET', KEYS.crashes, crash_fields)
+write('HSET', KEYS.broadcast_jobs, broadcast_fields)
 for place, list in pairs(members) do write('ZADD', keys[place], list) end
 if #taking.members > 0 then
   -- include take.lua
 end
 if not is_refused then
-  if tonumber(fence) > (tonumber(last_fence or 0) or 0) then redis.call('HSET', meta, 'fence', fence) end
+  if tonumber(fence) > (tonumber(last_fence or 0) or 0) then redis.call('HSET', KEYS.meta, 'fence', fence) end
   -- include note.lua
 end
 local answer = 'i' .. table.concat(answers)
 -- include keep.lua
 keep_notes()
-if is_grouped and not is_refused then redis.call('HSET', meta, 'groups', has_groups, 'priorities', 1) end
+if is_grouped and not is_refused then redis.call('HSET', KEYS.meta, 'groups', has_groups, 'priorities', 1) end
 if has_groups then earliest.d = seating.regroup() end
 signal_earlier('d', head, earliest.d, tick)
 signal_earlier('b', broadcast_head, earliest.b)

@@ -27,9 +27,9 @@ local ids, tokens, notes, written = {}, {}, {}, {}
 for i = 5, #ARGV, 2 do
   ids[#ids + 1], tokens[#tokens + 1] = ARGV[i], ARGV[i + 1]
 end
-local is_current = redis.call('GET', sequence) == last_seen
+local is_current = redis.call('GET', KEYS.sequence) == last_seen
 if is_current then
-  local rows, commands, counts = read('HMGET', running, ids), read('HMGET', pending, ids), read('HMGET', crashes, ids)
+  local rows, commands, counts = read('HMGET', KEYS.running, ids), read('HMGET', KEYS.pending, ids), read('HMGET', KEYS.crashes, ids)
   for i, id in ipairs(ids) do
     notes[i] = 's'
     if rows[i] == tokens[i] then
@@ -43,7 +43,7 @@ if is_current then
     end
   end
 end
-redis.call('HDEL', running, '')
-write('HSET', crashes, written)
+redis.call('HDEL', KEYS.running, '')
+write('HSET', KEYS.crashes, written)
 local sequence_number, rows = update_lease()
 return {is_current and 1 or 0, sequence_number, rows, table.concat(notes)}

@@ -31,16 +31,16 @@ local number, verb, name, home, renews = ARGV[1], ARGV[2], ARGV[3], ARGV[4], tru
 -- include calls.lua
 local NUL, is_relayed, has_posted = string.char(0), ARGV[1] ~= number, false
 local kept_until = int(math.max(floor - ARGV[7], 0))
-local row = redis.call('HGET', sets, name)
+local row = redis.call('HGET', KEYS.sets, name)
 local has_ended = row and string.sub(row, 1, 1) == 'e'
-if has_ended and tonumber(redis.call('ZSCORE', set_order, name) or 0) <= tonumber(kept_until) then row, has_ended = nil, false end
+if has_ended and tonumber(redis.call('ZSCORE', KEYS.set_order, name) or 0) <= tonumber(kept_until) then row, has_ended = nil, false end
 local state, members, acked, dead, left, since, cancels = string.match(row or 'o,0,0,0,0,' .. int(floor) .. ',0', '^(%a),(%d+),(%d+),(%d+),(%d+),(%d+),(%d)$')
 -- What another program wrote is no set, and Lua calculates exactly up to 2^53 only.
 if state and math.max(members, acked, dead, left, since) > 9007199254740992 then state = nil end
 local new, refusal = {}, nil
 if not state then
   row, refusal = nil, 'U'
-elseif verb ~= 'e' and not row and redis.call('ZCOUNT', set_order, 0, 0) >= tonumber(ARGV[6]) then
+elseif verb ~= 'e' and not row and redis.call('ZCOUNT', KEYS.set_order, 0, 0) >= tonumber(ARGV[6]) then
   refusal = 'S'
 elseif verb == 'a' and state == 'e' then
   refusal = 'E'
@@ -49,7 +49,7 @@ elseif verb == 'a' and state == 'c' and not is_relayed then
 elseif verb == 'a' then
   local ids, known = {}, {}
   for i = 10, #ARGV, 3 do ids[#ids + 1] = ARGV[i] .. NUL .. ARGV[i + 1] end
-  local scores = #ids > 0 and redis.call('ZMSCORE', set, unpack(ids)) or {}
+  local scores = #ids > 0 and redis.call('ZMSCORE', KEYS.set, unpack(ids)) or {}
   for n, member in ipairs(ids) do
     if not scores[n] and not known[member] then
       known[member], new[#new + 1] = true, {member = member, topic = ARGV[7 + 3 * n], job = ARGV[9 + 3 * n]}
@@ -58,13 +58,13 @@ elseif verb == 'a' then
   if members + #new > tonumber(ARGV[5]) then refusal = 'M' end
 end
 -- A server whose memory is full must take what ends members, and that begins with a removal.
-if verb == 'e' then redis.call('HDEL', sets, '') end
-for _, old in ipairs(redis.call('ZRANGE', set_order, '(0', kept_until, 'BYSCORE', 'LIMIT', 0, 10)) do
-  redis.call('HDEL', sets, old)
-  redis.call('ZREM', set_order, old)
+if verb == 'e' then redis.call('HDEL', KEYS.sets, '') end
+for _, old in ipairs(redis.call('ZRANGE', KEYS.set_order, '(0', kept_until, 'BYSCORE', 'LIMIT', 0, 10)) do
+  redis.call('HDEL', KEYS.sets, old)
+  redis.call('ZREM', KEYS.set_order, old)
 end
 if not refusal and not has_ended and (row or verb ~= 'e') then
-  if not protocol then redis.call('HSET', meta, 'protocol', PROTOCOL) end
+  if not protocol then redis.call('HSET', KEYS.meta, 'protocol', PROTOCOL) end
   local function text(bytes) return struct.pack('<I4', #bytes) .. bytes end
   local function post(target, batch)
     -- include post.lua
@@ -86,16 +86,16 @@ if not refusal and not has_ended and (row or verb ~= 'e') then
   if verb == 'a' then
     local scores = {}
     for n, one in ipairs(new) do scores[2 * n - 1], scores[2 * n] = 0, one.member end
-    if #new > 0 then redis.call('ZADD', set, unpack(scores)) end
+    if #new > 0 then redis.call('ZADD', KEYS.set, unpack(scores)) end
     members = members + #new
     post_by_topic(new, 'm' .. text(home) .. text(name) .. ARGV[9])
   elseif verb == 'c' and state == 'o' then
     state = 'c'
-    redis.call('HSET', sets, name .. NUL, ARGV[9])
+    redis.call('HSET', KEYS.sets, name .. NUL, ARGV[9])
   elseif verb == 'e' then
     local ids, scores, seen = {}, {}, {}
     for i = 10, #ARGV, 2 do ids[#ids + 1] = ARGV[9] .. NUL .. ARGV[i] end
-    local before = redis.call('ZMSCORE', set, unpack(ids))
+    local before = redis.call('ZMSCORE', KEYS.set, unpack(ids))
     for n, member in ipairs(ids) do
       if before[n] and tonumber(before[n]) < 2 and not seen[member] then
         local letter = ARGV[9 + 2 * n]
@@ -104,31 +104,31 @@ if not refusal and not has_ended and (row or verb ~= 'e') then
         scores[#scores + 1], scores[#scores + 2] = 2, member
       end
     end
-    if #scores > 0 then redis.call('ZADD', set, unpack(scores)) end
+    if #scores > 0 then redis.call('ZADD', KEYS.set, unpack(scores)) end
   end
   if tonumber(cancels) == 1 then
     local rest, scores = {}, {}
-    for n, member in ipairs(redis.call('ZRANGE', set, 0, 0, 'BYSCORE', 'LIMIT', 0, ARGV[8])) do
+    for n, member in ipairs(redis.call('ZRANGE', KEYS.set, 0, 0, 'BYSCORE', 'LIMIT', 0, ARGV[8])) do
       -- What another program wrote is no member.
       local topic, id = string.match(member, '^([A-Za-z0-9._:-]+)%z(.+)$')
       if topic then rest[#rest + 1] = {topic = topic, job = text(id)} end
       scores[2 * n - 1], scores[2 * n] = 1, member
     end
-    if #scores > 0 then redis.call('ZADD', set, unpack(scores)) end
+    if #scores > 0 then redis.call('ZADD', KEYS.set, unpack(scores)) end
     post_by_topic(rest, 'd')
   end
   acked, dead, left = counts.a, counts.x, counts.l
   if state == 'c' and acked + dead + left >= tonumber(members) then
-    post(home, 't' .. struct.pack('<I8I8I8', acked, dead, left) .. (redis.call('HGET', sets, name .. NUL) or ''))
+    post(home, 't' .. struct.pack('<I8I8I8', acked, dead, left) .. (redis.call('HGET', KEYS.sets, name .. NUL) or ''))
     state, since = 'e', floor
-    redis.call('UNLINK', set)
-    redis.call('HDEL', sets, name .. NUL)
+    redis.call('UNLINK', KEYS.set)
+    redis.call('HDEL', KEYS.sets, name .. NUL)
   end
-  redis.call('ZADD', set_order, state == 'e' and int(floor) or 0, name)
+  redis.call('ZADD', KEYS.set_order, state == 'e' and int(floor) or 0, name)
   row = string.format('%s,%d,%d,%d,%d,%d,%d', state, members, acked, dead, left, since, cancels)
-  redis.call('HSET', sets, name, row)
+  redis.call('HSET', KEYS.sets, name, row)
 end
 local answer = 'j' .. (refusal or 'D') .. (row or 'e,0,0,0,0,0,0')
 -- include keep.lua
-if has_posted then redis.pcall('PUBLISH', wake, 'outbox') end
+if has_posted then redis.pcall('PUBLISH', KEYS.wake, 'outbox') end
 return {'done', answer}

@@ -13,15 +13,15 @@ Cost     O(log sets + page)
 ]]
 if ARGV[1] == '' then
   local answer, last = {}, ARGV[2] + ARGV[3] - 1
-  local names = redis.call('ZRANGE', set_order, ARGV[2], string.format('%d', last))
-  local rows = #names > 0 and redis.call('HMGET', sets, unpack(names)) or {}
+  local names = redis.call('ZRANGE', KEYS.set_order, ARGV[2], string.format('%d', last))
+  local rows = #names > 0 and redis.call('HMGET', KEYS.sets, unpack(names)) or {}
   for n, name in ipairs(names) do
     if rows[n] then answer[#answer + 1], answer[#answer + 2] = name, rows[n] end
   end
   return answer
 end
-local row = redis.call('HGET', sets, ARGV[1])
+local row = redis.call('HGET', KEYS.sets, ARGV[1])
 if not row then return {} end
 local answer = {ARGV[1], row}
-for _, member in ipairs(redis.call('ZRANGE', set, '-inf', '(2', 'BYSCORE', 'LIMIT', 0, ARGV[3])) do answer[#answer + 1] = member end
+for _, member in ipairs(redis.call('ZRANGE', KEYS.set, '-inf', '(2', 'BYSCORE', 'LIMIT', 0, ARGV[3])) do answer[#answer + 1] = member end
 return answer

@@ -10,13 +10,13 @@ Holds    rules 1, 31
 Cost     O(1); the server frees what is forgotten in the background
 ]]
 -- include types.lua
-local protocol = redis.call('HGET', meta, 'protocol')
+local protocol = redis.call('HGET', KEYS.meta, 'protocol')
 if protocol and protocol ~= PROTOCOL then return redis.error_reply('DQVERSION ' .. protocol) end
 if ARGV[1] == '' then
-  redis.call('HDEL', meta, 'history')
+  redis.call('HDEL', KEYS.meta, 'history')
   -- A user who may not use UNLINK waits until everything is freed.
-  if type(redis.pcall('UNLINK', history, history_ends)) == 'table' then redis.call('DEL', history, history_ends) end
+  if type(redis.pcall('UNLINK', KEYS.history, KEYS.history_ends)) == 'table' then redis.call('DEL', KEYS.history, KEYS.history_ends) end
 else
-  redis.call('HSET', meta, 'protocol', PROTOCOL, 'history', ARGV[1])
+  redis.call('HSET', KEYS.meta, 'protocol', PROTOCOL, 'history', ARGV[1])
 end
 return 1

@@ -9,5 +9,5 @@ Cost     O(1)
 ]]
 -- include version.lua
 -- include clock.lua
-redis.call('HSET', meta, 'protocol', PROTOCOL, 'events', int(floor + ARGV[1]))
+redis.call('HSET', KEYS.meta, 'protocol', PROTOCOL, 'events', int(floor + ARGV[1]))
 return 1

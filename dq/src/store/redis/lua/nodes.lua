@@ -14,7 +14,7 @@ Cost     if nodes are to be named: O(nodes with a lease), one ZRANGE. For each n
 local most, after, id = tonumber(ARGV[1]), ARGV[2], ARGV[3]
 -- include order.lua
 local named, end_of, answer, rows = {}, {}, {}, {}
-local held = most > 0 and redis.call('ZRANGE', leases, 0, -1, 'WITHSCORES') or {}
+local held = most > 0 and redis.call('ZRANGE', KEYS.leases, 0, -1, 'WITHSCORES') or {}
 for i = 1, #held, 2 do
   local node = held[i]
   if is_before(after, node) and (#named < most or is_before(node, named[#named])) then

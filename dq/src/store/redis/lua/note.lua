@@ -31,28 +31,28 @@ local node, last_seen, lease, id, token, new, progress, number = ARGV[1], ARGV[2
 -- include overrides.lua
 -- include pending.lua
 -- include lease.lua
-local answer, command = 's', parse_command(redis.call('HGET', pending, id))
-local is_own, text = redis.call('HGET', running, id) == token, new ~= '' and metadata_of({id})[1]
-local crash_text = redis.call('HGET', crashes, id)
+local answer, command = 's', parse_command(redis.call('HGET', KEYS.pending, id))
+local is_own, text = redis.call('HGET', KEYS.running, id) == token, new ~= '' and metadata_of({id})[1]
+local crash_text = redis.call('HGET', KEYS.crashes, id)
 local count, isolation = parse_crashes(crash_text)
 local last, told = string.match(crash_text or '', '^%d+[+!]? (%d+);(.*)$')
 local is_late = number ~= '0' and last and tonumber(number) <= tonumber(last)
-local events, history_setting, note, keep_notes, tells_moves = redis.call('HGET', meta, 'events'), nil, nil, nil, nil
-redis.call('HDEL', running, '')
+local events, history_setting, note, keep_notes, tells_moves = redis.call('HGET', KEYS.meta, 'events'), nil, nil, nil, nil
+redis.call('HDEL', KEYS.running, '')
 if is_own and is_unfenced_end(command) then
   answer = 'e'
 elseif is_own and is_late then
   answer = 'd' -- It was on its way for too long.
 elseif is_own and text then
   answer = 'd'
-  if number ~= '0' then redis.call('HSET', crashes, id, crashes_text(count, isolation) .. ' ' .. number .. ';' .. (told or '')) end
+  if number ~= '0' then redis.call('HSET', KEYS.crashes, id, crashes_text(count, isolation) .. ' ' .. number .. ';' .. (told or '')) end
   -- A checkpoint that comes once no attempt is left is late, too.
   if fixed(new).exhausted or not fixed(text).exhausted then
-    redis.call('HSET', metadata, id, with_metadata(text, new, fixed(text).parking_fence))
+    redis.call('HSET', KEYS.metadata, id, with_metadata(text, new, fixed(text).parking_fence))
   end
 elseif is_own and progress ~= '' then
   answer = 'd'
-  redis.call('HSET', crashes, id, crashes_text(count, isolation) .. ' ' .. number .. ';' .. progress)
+  redis.call('HSET', KEYS.crashes, id, crashes_text(count, isolation) .. ' ' .. number .. ';' .. progress)
   if events then
     -- rare recorder.lua
     note('m', '', progress, id)

@@ -11,13 +11,13 @@ Cost     O(targets log n): a ZRANGE and a ZLEXCOUNT for each target
 -- include entries.lua
 local answer, limit, from, left = {}, tonumber(ARGV[2]), ARGV[1] == '' and '-' or '[' .. ARGV[1] .. string.char(1), 2000
 while #answer < 4 * limit and left > 0 do
-  local first = redis.call('ZRANGE', outbox, from, '+', 'BYLEX', 'LIMIT', 0, 1)[1]
+  local first = redis.call('ZRANGE', KEYS.outbox, from, '+', 'BYLEX', 'LIMIT', 0, 1)[1]
   if not first then break end
   local target, position = target_of(first)
   if target then
     local behind, before, written = target .. string.char(1), before_of(first)
     answer[#answer + 1] = target
-    answer[#answer + 1] = redis.call('ZLEXCOUNT', outbox, '[' .. first, '(' .. behind)
+    answer[#answer + 1] = redis.call('ZLEXCOUNT', KEYS.outbox, '[' .. first, '(' .. behind)
     answer[#answer + 1] = tonumber(written or '') or tonumber(position)
     answer[#answer + 1] = before or '0'
     from = '[' .. behind

@@ -28,17 +28,17 @@ Cost     that of counts, and one HLEN for each node in ARGV
 -- include counted.lua
 local most, rows_of, held = tonumber(ARGV[1]), {}, {}
 for n = 2, #ARGV do rows_of[ARGV[n]] = redis.call('HLEN', KEYS[FIRST + n - 2]) end
-local ends = most > 0 and redis.call('ZRANGE', leases, 0, most - 1, 'WITHSCORES') or {}
+local ends = most > 0 and redis.call('ZRANGE', KEYS.leases, 0, most - 1, 'WITHSCORES') or {}
 for i = 1, #ends, 2 do
   held[#held + 1], held[#held + 2], held[#held + 3] = ends[i], ends[i + 1], rows_of[ends[i]] or 0
 end
-local m = redis.call('HMGET', meta, 'watcher', 'watcher-until', 'standby', 'standby-until', 'paused', 'draining', 'delay',
+local m = redis.call('HMGET', KEYS.meta, 'watcher', 'watcher-until', 'standby', 'standby-until', 'paused', 'draining', 'delay',
   'concurrency', 'rate', 'waiting', 'group_concurrency', 'group_rate', 'group_waiting', 'group_burst', 'shut', 'opens')
 for i = 1, 16 do m[i] = m[i] or '' end
 local recent = false
-if redis.call('EXISTS', statistics) == 1 then
+if redis.call('EXISTS', KEYS.statistics) == 1 then
   local minute, slots = math.floor(floor / 60000), {}
   for back = 5, 0, -1 do slots[#slots + 1] = int((minute - back) % 1440) end
-  recent = redis.call('HMGET', statistics, unpack(slots))
+  recent = redis.call('HMGET', KEYS.statistics, unpack(slots))
 end
-return {counted, size(leases), held, recent, by_shift, unpack(m, 1, 16)}
+return {counted, size(KEYS.leases), held, recent, by_shift, unpack(m, 1, 16)}

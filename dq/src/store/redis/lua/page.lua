@@ -22,7 +22,7 @@ Holds    rules 5, 27
 Cost     O(limit + log² n): two ZCOUNT, and one ZRANGE per halving of the jobs that have the time of the cursor
 ]]
 local is_export = ARGV[6] == 'e'
-local place, limit, cursor_time, cursor_id, most = delayed, tonumber(ARGV[1]), ARGV[2], ARGV[3], tonumber(ARGV[4])
+local place, limit, cursor_time, cursor_id, most = KEYS.delayed, tonumber(ARGV[1]), ARGV[2], ARGV[3], tonumber(ARGV[4])
 -- include bulk.lua
 -- include order.lua
 local function int(n) return string.format('%d', n) end
@@ -46,20 +46,20 @@ else
   found = redis.call('ZRANGE', place, first, first + limit - 1, 'WITHSCORES')
 end
 local function answer_of(records, overrides, more)
-  local crash_texts, rows = is_export and read('HMGET', crashes, ids) or {}, {}
+  local crash_texts, rows = is_export and read('HMGET', KEYS.crashes, ids) or {}, {}
   for i, id in ipairs(ids) do
     local at = 5 * i
     rows[at - 4], rows[at - 3], rows[at - 2] = id, times[i], records[i] or false
     rows[at - 1], rows[at] = overrides[i] or false, crash_texts[i] or false
   end
-  return {more, is_export and redis.call('HGET', meta, 'fence'), rows}
+  return {more, is_export and redis.call('HGET', KEYS.meta, 'fence'), rows}
 end
-if ARGV[5] == 'd' and redis.call('EXISTS', far_jobs) == 1 then
+if ARGV[5] == 'd' and redis.call('EXISTS', KEYS.far_jobs) == 1 then
   -- rare merge.lua
 end
 for i = 1, #found / 2 do
   ids[i], times[i] = found[2 * i - 1], tonumber(found[2 * i])
 end
-for i = fitting({jobs, metadata}, ids, most) + 1, #ids do ids[i] = nil end
+for i = fitting({KEYS.jobs, KEYS.metadata}, ids, most) + 1, #ids do ids[i] = nil end
 local more = redis.call('ZCARD', place) > first + #ids and 1 or 0
-return answer_of(read('HMGET', jobs, ids), read('HMGET', metadata, ids), more)
+return answer_of(read('HMGET', KEYS.jobs, ids), read('HMGET', KEYS.metadata, ids), more)

@@ -28,7 +28,7 @@ local ROLE_SLACK = 200
 -- include bulk.lua
 -- include metadata.lua
 -- include lapse.lua
-local roles = redis.call('HMGET', meta, 'publisher', 'publisher-until', 'published', 'paused', 'draining', 'events', 'history', 'members')
+local roles = redis.call('HMGET', KEYS.meta, 'publisher', 'publisher-until', 'published', 'paused', 'draining', 'events', 'history', 'members')
 local publisher, publisher_until, number, paused, draining = roles[1], roles[2], tonumber(roles[3] or 0) or 0, roles[4], roles[5]
 -- Numbers begin again where doubles are no longer exact: no dq counts so far.
 if not (number >= 0 and number < 9007199254739991) then number = 0 end
@@ -39,13 +39,13 @@ if paused or draining then
   -- rare gate.lua
   if opens_at then latest = -1 elseif drained_at then latest = math.min(latest, drained_at) end
 end
-local due = redis.call('ZRANGE', broadcasts, '-inf', floor, 'BYSCORE', 'LIMIT', 0, limit, 'WITHSCORES')
+local due = redis.call('ZRANGE', KEYS.broadcasts, '-inf', floor, 'BYSCORE', 'LIMIT', 0, limit, 'WITHSCORES')
 local n, ids, published, dropped = #due / 2, {}, 0, 0
 for i = 1, n do ids[i] = due[2 * i - 1] end
-n = fitting({broadcast_jobs}, ids, bytes)
+n = fitting({KEYS.broadcast_jobs}, ids, bytes)
 for i = n + 1, #ids do ids[i] = nil end
-local records = read('HMGET', broadcast_jobs, ids)
-redis.call('HDEL', broadcast_jobs, '')
+local records = read('HMGET', KEYS.broadcast_jobs, ids)
+redis.call('HDEL', KEYS.broadcast_jobs, '')
 local gone = {}
 for i = 1, n do
   local expires = records[i] and (fixed(metadata_in(records[i])).expires or due[2 * i] + expires_after) or 0
@@ -56,23 +56,23 @@ for i = 1, n do
     gone[#gone + 1] = ids[i]
     published = published + 1
     note('o', '', '', ids[i])
-    redis.call('PUBLISH', broadcast, int(number + published) .. ' ' .. ids[i] .. '\n' .. records[i])
+    redis.call('PUBLISH', KEYS.broadcast, int(number + published) .. ' ' .. ids[i] .. '\n' .. records[i])
   end
 end
 if n > 0 and #gone == n then
-  redis.call('ZREMRANGEBYRANK', broadcasts, 0, n - 1)
+  redis.call('ZREMRANGEBYRANK', KEYS.broadcasts, 0, n - 1)
 else
-  write('ZREM', broadcasts, gone)
+  write('ZREM', KEYS.broadcasts, gone)
 end
-write('HDEL', broadcast_jobs, gone)
-if published > 0 then redis.call('HSET', meta, 'published', int(number + published)) end
+write('HDEL', KEYS.broadcast_jobs, gone)
+if published > 0 then redis.call('HSET', KEYS.meta, 'published', int(number + published)) end
 keep_notes()
-local head, wake_at = tonumber(redis.call('ZRANGE', broadcasts, 0, 0, 'WITHSCORES')[2] or math.huge), after(fallback)
+local head, wake_at = tonumber(redis.call('ZRANGE', KEYS.broadcasts, 0, 0, 'WITHSCORES')[2] or math.huge), after(fallback)
 local more = head <= latest
 if opens_at then head = opens_at elseif drained_at and head > drained_at then head = math.huge end
 publisher_until = lapse('publisher', publisher_until, wake_at)
 if not publisher or publisher == node or floor > (tonumber(publisher_until or '') or 0) then
   wake_at = math.min(wake_at, head)
-  redis.call('HSET', meta, 'publisher', node, 'publisher-until', int(math.max(wake_at, floor) + ROLE_SLACK))
+  redis.call('HSET', KEYS.meta, 'publisher', node, 'publisher-until', int(math.max(wake_at, floor) + ROLE_SLACK))
 end
 return {published, dropped, math.max(wake_at * 1000 - micros, 0), more and 1 or 0, number + published}

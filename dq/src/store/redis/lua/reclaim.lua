@@ -46,24 +46,24 @@ local node, seen, limit, cap, most = ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumb
 -- include score.lua
 -- include groups.lua
 -- include leave.lua
-local lease_end = tonumber(redis.call('ZSCORE', leases, node) or -1)
+local lease_end = tonumber(redis.call('ZSCORE', KEYS.leases, node) or -1)
 if lease_end ~= seen or lease_end > floor then return {0, 0, {}} end
-local rows, ids, tokens = redis.call('HRANDFIELD', running, limit, 'WITHVALUES'), {}, {}
+local rows, ids, tokens = redis.call('HRANDFIELD', KEYS.running, limit, 'WITHVALUES'), {}, {}
 for i = 1, #rows / 2 do
   ids[i], tokens[i] = rows[2 * i - 1], rows[2 * i]
 end
-if redis.call('EXISTS', replacements) == 1 then
-  for i = fitting({replacements}, ids, most) + 1, #ids do ids[i] = nil end
+if redis.call('EXISTS', KEYS.replacements) == 1 then
+  for i = fitting({KEYS.replacements}, ids, most) + 1, #ids do ids[i] = nil end
 end
 local texts = metadata_of(ids)
-local commands, crash_texts = read('HMGET', pending, ids), read('HMGET', crashes, ids)
+local commands, crash_texts = read('HMGET', KEYS.pending, ids), read('HMGET', KEYS.crashes, ids)
 local charged_cap = lease_end > 0 and cap or nil
 for i, id in ipairs(ids) do
   leave(id, tokens[i], texts[i], parse_command(commands[i]), crash_texts[i], 'c', '', '', charged_cap, ARGV[6] == '1')
 end
-redis.call('HDEL', pending, '')
+redis.call('HDEL', KEYS.pending, '')
 write_plan()
 keep_notes()
-local left = redis.call('HLEN', running)
-if left == 0 then redis.call('ZREM', leases, node) end
+local left = redis.call('HLEN', KEYS.running)
+if left == 0 then redis.call('ZREM', KEYS.leases, node) end
 return {#ids, left, plan.dropped}

@@ -22,29 +22,29 @@ local node, last_seen, cursor, limit = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[
 -- include clock.lua
 -- include order.lua
 -- include scan_rows.lua
-local stored, born = redis.call('GET', sequence), redis.call('HGET', meta, 'born')
+local stored, born = redis.call('GET', KEYS.sequence), redis.call('HGET', KEYS.meta, 'born')
 born = born and #born <= 16 and tonumber(string.match(born, '^%d+$') or '')
-if cursor ~= '' and stored ~= last_seen then return {0, tonumber(stored or '') or 0, redis.call('HLEN', running)} end
-local page_ids, page_tokens, following = scan_rows(limit, cursor)
+if cursor ~= '' and stored ~= last_seen then return {0, tonumber(stored or '') or 0, redis.call('HLEN', KEYS.running)} end
+local page_ids, page_tokens, following = scan_rows(KEYS.running, limit, cursor)
 local found, dropped = {}, {}
-redis.call('HDEL', running, '')
+redis.call('HDEL', KEYS.running, '')
 for i, id in ipairs(page_ids) do
   if string.match(page_tokens[i], '^%d+:%d+$') then
     found[#found + 1], found[#found + 2] = id, page_tokens[i]
   else
-    redis.call('HDEL', running, id)
-    if redis.call('HEXISTS', jobs, id) == 1 then redis.call('ZADD', dead, floor, id) else dropped[#dropped + 1] = id end
+    redis.call('HDEL', KEYS.running, id)
+    if redis.call('HEXISTS', KEYS.jobs, id) == 1 then redis.call('ZADD', KEYS.dead, floor, id) else dropped[#dropped + 1] = id end
   end
 end
-local rows = redis.call('HLEN', running)
-if rows == 0 then redis.call('ZREM', leases, node) end
+local rows = redis.call('HLEN', KEYS.running)
+if rows == 0 then redis.call('ZREM', KEYS.leases, node) end
 local sequence_number = tonumber(stored or '') or 0
 if cursor == '' then
   sequence_number = math.max(sequence_number, last_seen) + 1
-  redis.call('SET', sequence, int(sequence_number), 'EX', 86400)
+  redis.call('SET', KEYS.sequence, int(sequence_number), 'EX', 86400)
 end
 if not born then
   born = micros
-  redis.call('HSET', meta, 'born', int(born))
+  redis.call('HSET', KEYS.meta, 'born', int(born))
 end
 return {1, sequence_number, rows, found, following, dropped, born}

@@ -63,11 +63,11 @@ local node = ''
 local holders = unnamed_holders()
 if holders then return {1, holders} end
 local ids = {unpack(ARGV, 6 + nodes)}
-for i = math.min(fitting({replacements}, ids, most), 500) + 1, #ids do ids[i] = nil end
+for i = math.min(fitting({KEYS.replacements}, ids, most), 500) + 1, #ids do ids[i] = nil end
 local found, wrong, unplaced, leases_changed = letters_of(ids), {}, {}, 0
 -- A server whose memory is full must refuse to change metadata, which it does only at the first write.
-if undecodable ~= '' then redis.call('HSET', meta, 'protocol', PROTOCOL) end
-redis.call('HDEL', pending, '')
+if undecodable ~= '' then redis.call('HSET', KEYS.meta, 'protocol', PROTOCOL) end
+redis.call('HDEL', KEYS.pending, '')
 -- Takes the job out of its places, but for one if it keeps one: the row of the newest run, otherwise the place that every query names.
 local function leave_places(id, keeps_one)
   local holder, newest, is_kept = nil, -1, not keeps_one
@@ -79,28 +79,28 @@ local function leave_places(id, keeps_one)
   for n = 1, #NODES do
     if n ~= holder then redis.call('HDEL', KEYS[FIRST + n - 1], id) end
   end
-  for _, place in ipairs({delayed, unacked, dead, done}) do
+  for _, place in ipairs({KEYS.delayed, KEYS.unacked, KEYS.dead, KEYS.done}) do
     if is_kept then redis.call('ZREM', place, id) else is_kept = redis.call('ZSCORE', place, id) end
   end
 end
 -- An earlier job of this id left these, so they must not decide about a job that was added since.
 local function remove_leftovers(id)
-  for _, key in ipairs({metadata, pending, crashes, replacements}) do redis.call('HDEL', key, id) end
+  for _, key in ipairs({KEYS.metadata, KEYS.pending, KEYS.crashes, KEYS.replacements}) do redis.call('HDEL', key, id) end
   leave_places(id, false)
 end
 -- Returns whether something was wrong with the job.
 local function put_right(id, where)
   local function has(pattern) return string.find(where, pattern) end
-  local later, places = has('w') and redis.call('HGET', far_jobs, id), string.gsub(where, '[^duxfr]', '')
+  local later, places = has('w') and redis.call('HGET', KEYS.far_jobs, id), string.gsub(where, '[^duxfr]', '')
   local is_job, is_wrong = has('j'), false
   if later and #later < 6 then return false end
   if is_job and later then
-    local is_same = record_in(later) == redis.call('HGET', jobs, id)
+    local is_same = record_in(later) == redis.call('HGET', KEYS.jobs, id)
     -- Which of two records that differ is right, people know: the one of a far job has its leaf.
     if places == '' then
-      is_wrong, places = is_same and redis.call('HDEL', jobs, id) == 1, 'd'
+      is_wrong, places = is_same and redis.call('HDEL', KEYS.jobs, id) == 1, 'd'
     elseif is_same then
-      redis.call('HDEL', far_jobs, id)
+      redis.call('HDEL', KEYS.far_jobs, id)
       leave_leaf(leaf_of(due_in(later), id) or '', {[id] = true})
       is_wrong = true
     end
@@ -123,33 +123,33 @@ local function put_right(id, where)
     unplaced[#unplaced + 1], is_wrong = id, true
   end
   if is_job and string.sub(id, 1, 12) == 'dq:schedule:' and not has('s') then
-    redis.call('ZADD', schedules, 0, id)
+    redis.call('ZADD', KEYS.schedules, 0, id)
     is_wrong = true
   end
   if has('g') then
     seating.shift(id, false)
-    seating.join(id, metadata_of({id})[1], tonumber(redis.call('ZSCORE', delayed, id)) % PRIORITY)
+    seating.join(id, metadata_of({id})[1], tonumber(redis.call('ZSCORE', KEYS.delayed, id)) % PRIORITY)
     is_wrong = true
   end
   if has('b') and not has('B') then
-    redis.call('ZREM', broadcasts, id)
+    redis.call('ZREM', KEYS.broadcasts, id)
     is_wrong = true
   end
   return is_wrong
 end
 local function ends_with(text, tail) return #tail <= #text and string.sub(text, #text - #tail + 1) == tail end
 local function give_up(id, where)
-  local later = string.find(where, 'w', 1, true) and redis.call('HGET', far_jobs, id)
-  local record = redis.call('HGET', jobs, id) or later and record_in(later)
+  local later = string.find(where, 'w', 1, true) and redis.call('HGET', KEYS.far_jobs, id)
+  local record = redis.call('HGET', KEYS.jobs, id) or later and record_in(later)
   if not record or not (later or string.find(where, '[dux]')) then return false end
   -- Metadata that override those of the record may be what does not decode; then what was read ends with the payload.
   if not ends_with(record, kept) and not ends_with(kept, string.sub(record, #metadata_in(record) + 1)) then return false end
   if later then bring_near({id}, {later}) end
-  if has_groups then seating.leave(id, metadata_of({id})[1], tonumber(redis.call('ZSCORE', delayed, id) or 0) % PRIORITY) end
-  redis.call('HDEL', crashes, id)
-  redis.call('ZREM', delayed, id)
-  redis.call('ZREM', unacked, id)
-  redis.call('HSET', metadata, id, undecodable)
+  if has_groups then seating.leave(id, metadata_of({id})[1], tonumber(redis.call('ZSCORE', KEYS.delayed, id) or 0) % PRIORITY) end
+  redis.call('HDEL', KEYS.crashes, id)
+  redis.call('ZREM', KEYS.delayed, id)
+  redis.call('ZREM', KEYS.unacked, id)
+  redis.call('HSET', KEYS.metadata, id, undecodable)
   if not string.find(where, 'x', 1, true) then die(id, undecodable) end
   return true
 end
@@ -158,7 +158,7 @@ for i, id in ipairs(ids) do
   if act(id, found[i]) then wrong[#wrong + 1] = id end
 end
 local texts = metadata_of(unplaced)
-local commands, crash_texts = read('HMGET', pending, unplaced), read('HMGET', crashes, unplaced)
+local commands, crash_texts = read('HMGET', KEYS.pending, unplaced), read('HMGET', KEYS.crashes, unplaced)
 for i, id in ipairs(unplaced) do
   push(plan.removed_commands, id)
   leave(id, '0:0', texts[i], parse_command(commands[i]), crash_texts[i], 'l', '', '')
@@ -166,11 +166,11 @@ end
 plan.removed_rows = {}
 write_plan()
 for n, name in ipairs(NODES) do
-  local holds, has_lease = redis.call('HLEN', KEYS[FIRST + n - 1]) > 0, redis.call('ZSCORE', leases, name)
+  local holds, has_lease = redis.call('HLEN', KEYS[FIRST + n - 1]) > 0, redis.call('ZSCORE', KEYS.leases, name)
   -- A node that lives renews it within a minute.
-  if holds and not has_lease then leases_changed = leases_changed + redis.call('ZADD', leases, int(floor + 60000), name) end
-  if has_lease and not holds then leases_changed = leases_changed + redis.call('ZREM', leases, name) end
+  if holds and not has_lease then leases_changed = leases_changed + redis.call('ZADD', KEYS.leases, int(floor + 60000), name) end
+  if has_lease and not holds then leases_changed = leases_changed + redis.call('ZREM', KEYS.leases, name) end
 end
-if far_lost ~= '' and redis.call('HGET', meta, 'far-lost') == far_lost then redis.call('HDEL', meta, 'far-lost') end
+if far_lost ~= '' and redis.call('HGET', KEYS.meta, 'far-lost') == far_lost then redis.call('HDEL', KEYS.meta, 'far-lost') end
 keep_notes()
 return {0, wrong, #ids, leases_changed}

@@ -21,15 +21,15 @@ Cost     two ZRANGE; one ZRANGE and one ZREM for each target that has got entrie
 -- include clock.lua
 local node, lease, limit, bytes, arrived, unread = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[6]), tonumber(ARGV[7])
 local NUL = string.char(0)
-local relay, relay_until = unpack(redis.call('HMGET', meta, 'relay', 'relay-until'))
+local relay, relay_until = unpack(redis.call('HMGET', KEYS.meta, 'relay', 'relay-until'))
 relay_until = tonumber(relay_until or '') or 0
 -- Further ahead is a time from before the clock fell back.
 if relay and relay ~= node and relay_until > floor and relay_until <= floor + lease then
-  return {relay_until - floor, redis.call('ZCARD', outbox), '', {}}
+  return {relay_until - floor, redis.call('ZCARD', KEYS.outbox), '', {}}
 end
 -- Another program has given these a score. A range by name finds them only among others of the same score.
 for _, scores in ipairs({{'-inf', '(0'}, {'(0', '+inf'}}) do
-  for _, member in ipairs(redis.call('ZRANGE', outbox, scores[1], scores[2], 'BYSCORE', 'LIMIT', 0, 100)) do redis.call('ZADD', outbox, 0, member) end
+  for _, member in ipairs(redis.call('ZRANGE', KEYS.outbox, scores[1], scores[2], 'BYSCORE', 'LIMIT', 0, 100)) do redis.call('ZADD', KEYS.outbox, 0, member) end
 end
 -- include entries.lua
 local is_unread, without, ahead = {}, {}, {}
@@ -52,26 +52,26 @@ end
 for i = 8, 4 + 4 * arrived, 4 do
   local target, position, written, last = ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2]), math.min(tonumber(ARGV[i + 1]), tonumber(ARGV[i + 3]))
   local from, behind, at = '[' .. target .. NUL, '(' .. target .. string.char(1), target .. NUL .. string.format('%016d', position)
-  local some = redis.call('ZRANGE', outbox, from, '(' .. target .. NUL .. string.format('%016d', last) .. string.char(1), 'BYLEX', 'LIMIT', 0, 1000 + unread)
+  local some = redis.call('ZRANGE', KEYS.outbox, from, '(' .. target .. NUL .. string.format('%016d', last) .. string.char(1), 'BYLEX', 'LIMIT', 0, 1000 + unread)
   local gone = read(some)
   -- Mostly the target has the last one of these.
   local is_known = gone[1] and string.sub(gone[#gone], 1, #at) == at and was_written(gone[#gone]) == written
-  for _, member in ipairs(is_known and {} or redis.call('ZRANGE', outbox, '[' .. at .. NUL, '(' .. at .. string.char(1), 'BYLEX', 'LIMIT', 0, 100)) do
+  for _, member in ipairs(is_known and {} or redis.call('ZRANGE', KEYS.outbox, '[' .. at .. NUL, '(' .. at .. string.char(1), 'BYLEX', 'LIMIT', 0, 100)) do
     is_known = is_known or was_written(member) == written
   end
   if not is_known and some[1] then from = '(' .. some[#some] end
-  local first = not is_known and (gone[1] or read(redis.call('ZRANGE', outbox, from, behind, 'BYLEX', 'LIMIT', 0, 1 + unread))[1])
+  local first = not is_known and (gone[1] or read(redis.call('ZRANGE', KEYS.outbox, from, behind, 'BYLEX', 'LIMIT', 0, 1 + unread))[1])
   local before = first and before_of(first)
   if before and position > tonumber(string.match(before, '^%d+')) then
     for _, one in ipairs({target, ARGV[i + 1], ARGV[i + 2], before, position > micros + ARGV[5] and 1 or 0}) do ahead[#ahead + 1] = one end
     without[target] = true
   else
-    for n = 1, #gone, 1000 do redis.call('ZREM', outbox, unpack(gone, n, math.min(n + 999, #gone))) end
+    for n = 1, #gone, 1000 do redis.call('ZREM', KEYS.outbox, unpack(gone, n, math.min(n + 999, #gone))) end
   end
 end
-local answer, size, from, left = {-1, redis.call('ZCARD', outbox), '', ahead}, 0, '-', 2000
+local answer, size, from, left = {-1, redis.call('ZCARD', KEYS.outbox), '', ahead}, 0, '-', 2000
 while #answer - 4 < limit and left > 0 do
-  local first = redis.call('ZRANGE', outbox, from, '+', 'BYLEX', 'LIMIT', 0, 1)[1]
+  local first = redis.call('ZRANGE', KEYS.outbox, from, '+', 'BYLEX', 'LIMIT', 0, 1)[1]
   if not first then break end
   local target = target_of(first)
   if not target then
@@ -81,7 +81,7 @@ while #answer - 4 < limit and left > 0 do
     from = '[' .. target .. string.char(1)
   else
     local to = '(' .. target .. string.char(1)
-    local entries = redis.call('ZRANGE', outbox, '[' .. first, to, 'BYLEX', 'LIMIT', 0, limit - #answer + 4)
+    local entries = redis.call('ZRANGE', KEYS.outbox, '[' .. first, to, 'BYLEX', 'LIMIT', 0, limit - #answer + 4)
     -- While more members have a score, the order is another one, and a range may have nothing.
     if #entries == 0 then entries = {first} end
     for _, entry in ipairs(entries) do
@@ -102,8 +102,8 @@ while #answer - 4 < limit and left > 0 do
   end
 end
 if #answer > 4 then
-  redis.call('HSET', meta, 'relay', node, 'relay-until', int(floor + lease))
+  redis.call('HSET', KEYS.meta, 'relay', node, 'relay-until', int(floor + lease))
 elseif relay then
-  redis.call('HDEL', meta, 'relay', 'relay-until')
+  redis.call('HDEL', KEYS.meta, 'relay', 'relay-until')
 end
 return answer

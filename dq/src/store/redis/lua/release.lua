@@ -19,12 +19,12 @@ local node, last_seen = ARGV[1], ARGV[2]
 -- include clock.lua
 -- include signal.lua
 -- include roles.lua
-local sequence_number = math.max(tonumber(redis.call('GET', sequence) or '') or 0, last_seen) + 1
-redis.call('HDEL', running, '')
-local rows = redis.call('HLEN', running)
-redis.call('ZREM', leases, node)
-if rows > 0 then redis.call('ZADD', leases, 0, node) end
-redis.call('SET', sequence, int(sequence_number), 'EX', 86400)
-if free_watcher_roles() then publish(wake, 'due') end
-if free_role('publisher') and redis.call('ZCARD', broadcasts) > 0 then publish(wake, 'broadcast') end
+local sequence_number = math.max(tonumber(redis.call('GET', KEYS.sequence) or '') or 0, last_seen) + 1
+redis.call('HDEL', KEYS.running, '')
+local rows = redis.call('HLEN', KEYS.running)
+redis.call('ZREM', KEYS.leases, node)
+if rows > 0 then redis.call('ZADD', KEYS.leases, 0, node) end
+redis.call('SET', KEYS.sequence, int(sequence_number), 'EX', 86400)
+if free_watcher_roles() then publish(KEYS.wake, 'due') end
+if free_role('publisher') and redis.call('ZCARD', KEYS.broadcasts) > 0 then publish(KEYS.wake, 'broadcast') end
 return {sequence_number, rows}

@@ -15,6 +15,6 @@ Cost     O(log nodes)
 local node, last_seen, lease = ARGV[1], ARGV[2], ARGV[3]
 -- include clock.lua
 -- include lease.lua
-redis.call('HDEL', running, '')
-redis.call('EXPIRE', sequence, 86400)
+redis.call('HDEL', KEYS.running, '')
+redis.call('EXPIRE', KEYS.sequence, 86400)
 return {update_lease()}

@@ -23,25 +23,22 @@ local limit, cursor, most, nodes, is_export = tonumber(ARGV[1]), ARGV[2], tonumb
 -- include clock.lua
 -- include bulk.lua
 -- include order.lua
--- The rows of the node that is being read.
-local running
 -- include scan_rows.lua
-local sized = is_export and {jobs, metadata, replacements} or {jobs, metadata}
+local sized = is_export and {KEYS.jobs, KEYS.metadata, KEYS.replacements} or {KEYS.jobs, KEYS.metadata}
 local ids, tokens, values, holders, bytes = {}, {}, {{}, {}, {}}, {}, 0
 local function fitting_of(found) return fitting(sized, found, most) end
 local function page_before(n, following)
-  local crash_texts, commands, rows = is_export and read('HMGET', crashes, ids) or {}, is_export and read('HMGET', pending, ids) or {}, {}
+  local crash_texts, commands, rows = is_export and read('HMGET', KEYS.crashes, ids) or {}, is_export and read('HMGET', KEYS.pending, ids) or {}, {}
   for i, id in ipairs(ids) do
     local at = 8 * i
     rows[at - 7], rows[at - 6], rows[at - 5], rows[at - 4], rows[at - 3] = holders[i], id, tokens[i], values[1][i], values[2][i]
     rows[at - 2], rows[at - 1], rows[at] = crash_texts[i] or false, commands[i] or false, values[3][i] or false
   end
-  return {n, following, floor, is_export and redis.call('HGET', meta, 'fence'), rows}
+  return {n, following, floor, is_export and redis.call('HGET', KEYS.meta, 'fence'), rows}
 end
 for n = 1, nodes do
   if #ids == limit then return page_before(n, '') end
-  running = KEYS[FIRST + n - 1]
-  local found, their_tokens, following = scan_rows(limit - #ids, n == 1 and cursor or '', fitting_of)
+  local found, their_tokens, following = scan_rows(KEYS[FIRST + n - 1], limit - #ids, n == 1 and cursor or '', fitting_of)
   local theirs, size = {}, 0
   for k, key in ipairs(sized) do
     theirs[k] = read('HMGET', key, found)

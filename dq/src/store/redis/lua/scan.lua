@@ -27,14 +27,14 @@ local holders = unnamed_holders()
 if holders then return {1, holders} end
 local places = 0
 for n = 1, #NODES do places = places + redis.call('HLEN', KEYS[FIRST + n - 1]) end
-local later, bound = redis.call('HLEN', far_jobs), redis.call('ZRANGE', far, 0, 0)[1]
+local later, bound = redis.call('HLEN', KEYS.far_jobs), redis.call('ZRANGE', KEYS.far, 0, 0)[1]
 local far_at, far_lost, paused, draining, usual, concurrency, rate, waiting, group_concurrency, group_rate, group_waiting, group_burst, priorities, has_groups, follow_ups =
-  unpack(redis.call('HMGET', meta, 'far', 'far-lost', 'paused', 'draining', 'delay', 'concurrency', 'rate', 'waiting', 'group_concurrency', 'group_rate', 'group_waiting', 'group_burst', 'priorities', 'groups', 'outbox'))
+  unpack(redis.call('HMGET', KEYS.meta, 'far', 'far-lost', 'paused', 'draining', 'delay', 'concurrency', 'rate', 'waiting', 'group_concurrency', 'group_rate', 'group_waiting', 'group_burst', 'priorities', 'groups', 'outbox'))
 local opens_at, drained_at, left = nil, nil, 0
 if paused or draining then
   -- include gate.lua
   for shift = 0, has_groups and 5 * PRIORITY or priorities and 2 * PRIORITY or 0, PRIORITY do
-    if drained_at then left = left + redis.call('ZCOUNT', delayed, shift > 0 and int(shift) or '-inf', int(shift + drained_at)) end
+    if drained_at then left = left + redis.call('ZCOUNT', KEYS.delayed, shift > 0 and int(shift) or '-inf', int(shift + drained_at)) end
   end
   left = math.min(left, 10000)
 end
@@ -42,14 +42,14 @@ end
 -- The next transfer brings near what `meta` says, so another program that changed it must not keep jobs away.
 local base = bound and (tonumber(string.match(bound, '^' .. string.rep('%d', 15))) or 0)
 if bound and not ((tonumber(far_at or '') or math.huge) <= base) then
-  redis.call('HSET', meta, 'far', int(base))
+  redis.call('HSET', KEYS.meta, 'far', int(base))
 end
 -- How many jobs have lost their leaf is not known, so they count as one.
 if later > 0 and (far_lost or not bound) then places = places - 1 end
-local lease_ends = redis.call('ZRANGE', leases, 0, -1, 'WITHSCORES')
-for _, place in ipairs({delayed, unacked, dead, done}) do places = places + redis.call('ZCARD', place) end
+local lease_ends = redis.call('ZRANGE', KEYS.leases, 0, -1, 'WITHSCORES')
+for _, place in ipairs({KEYS.delayed, KEYS.unacked, KEYS.dead, KEYS.done}) do places = places + redis.call('ZCARD', place) end
 if has_groups then
   -- rare open_groups.lua
 end
 -- include told.lua
-return {0, floor, lease_ends, redis.call('HLEN', jobs) + later, places + later, told, follow_ups and 1 or 0}
+return {0, floor, lease_ends, redis.call('HLEN', KEYS.jobs) + later, places + later, told, follow_ups and 1 or 0}

@@ -25,10 +25,10 @@ local number, field, value, author, group, renews = ARGV[1], ARGV[2], ARGV[3], A
 local opens_groups = has_groups and (field == 'group_concurrency' or field == 'group_burst')
 local tries_rates = has_groups and field == 'group_rate'
 -- A key of a wrong type is found before the first write.
-if opens_groups or tries_rates then redis.call('ZCARD', grouped) end
-local before, now = group == '' and redis.call('HGET', meta, field) or '', ''
+if opens_groups or tries_rates then redis.call('ZCARD', KEYS.grouped) end
+local before, now = group == '' and redis.call('HGET', KEYS.meta, field) or '', ''
 if group ~= '' then
-  before = string.sub(redis.call('ZRANGE', grouped, '[' .. group .. '\0v', '(' .. group .. '\0w', 'BYLEX', 'LIMIT', '0', '1')[1] or '', #group + 3)
+  before = string.sub(redis.call('ZRANGE', KEYS.grouped, '[' .. group .. '\0v', '(' .. group .. '\0w', 'BYLEX', 'LIMIT', '0', '1')[1] or '', #group + 3)
 end
 local former = before
 if field == 'paused' and before ~= '' then
@@ -49,27 +49,27 @@ if group ~= '' then
   seating.set_pause(group, former, now)
   if now == '' then seating.open(group, micros) end
 else
-  redis.call('HDEL', meta, field)
-  if now ~= '' then redis.call('HSET', meta, field, now) end
+  redis.call('HDEL', KEYS.meta, field)
+  if now ~= '' then redis.call('HSET', KEYS.meta, field, now) end
 end
-if not protocol then redis.call('HSET', meta, 'protocol', PROTOCOL) end
+if not protocol then redis.call('HSET', KEYS.meta, 'protocol', PROTOCOL) end
 local answer = 's' .. before .. ';' .. now
 -- include keep.lua
 if opens_groups then
-  redis.call('HDEL', meta, 'groups-at')
+  redis.call('HDEL', KEYS.meta, 'groups-at')
   -- include bulk.lua
   -- include open_groups.lua
 end
 if tries_rates then
   -- The next claims find out when the groups open that wait for the rate.
   -- include bulk.lua
-  local waiting, tried = redis.call('ZRANGE', grouped, '[\0' .. '4', '(\0' .. '5', 'BYLEX', 'LIMIT', '0', '1000'), {}
+  local waiting, tried = redis.call('ZRANGE', KEYS.grouped, '[\0' .. '4', '(\0' .. '5', 'BYLEX', 'LIMIT', '0', '1000'), {}
   for i, entry in ipairs(waiting) do
     local time, name = string.sub(entry, 3, 18), string.sub(entry, 19)
     tried[4 * i - 3], tried[4 * i - 2], tried[4 * i - 1], tried[4 * i] = '0', '\0' .. '5' .. time .. name, '0', '\0' .. '4' .. string.format('%016d', micros) .. name
   end
-  write('ZREM', grouped, waiting)
-  write('ZADD', grouped, tried)
+  write('ZREM', KEYS.grouped, waiting)
+  write('ZADD', KEYS.grouped, tried)
 end
-if field ~= 'delay' then redis.pcall('PUBLISH', wake, field == 'paused' and group == '' and now ~= '' and 'paused' or 'state') end
+if field ~= 'delay' then redis.pcall('PUBLISH', KEYS.wake, field == 'paused' and group == '' and now ~= '' and 'paused' or 'state') end
 return {'done', answer}

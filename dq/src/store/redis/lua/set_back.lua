@@ -8,7 +8,7 @@ Returns  1, or 0 if the target has another position by now
 Holds    rule 18: an entry at this position is late, as one that has arrived
 Cost     one GET, one DEL and one SET
 ]]
-if string.match(redis.call('GET', calls) or '0', '^[%d,]+') ~= ARGV[1] then return 0 end
-redis.call('DEL', calls)
-redis.call('SET', calls, ARGV[2] .. ' ' .. string.match(ARGV[2], '^%d+') % 16 .. '=-')
+if string.match(redis.call('GET', KEYS.calls) or '0', '^[%d,]+') ~= ARGV[1] then return 0 end
+redis.call('DEL', KEYS.calls)
+redis.call('SET', KEYS.calls, ARGV[2] .. ' ' .. string.match(ARGV[2], '^%d+') % 16 .. '=-')
 return 1

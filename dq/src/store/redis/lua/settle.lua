@@ -43,16 +43,16 @@ Cost     an ack: one HMGET field and two HDEL fields; any other outcome: O(log n
 local node, last_seen, lease, most, acks = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 local call, format, others = redis.call, string.format, 7 + acks + 2 * ARGV[6]
 local protocol, retains, watcher, watcher_until, events, history_setting, shut, priorities, has_groups, tells_moves =
-  unpack(call('HMGET', meta, 'protocol', 'retains', 'watcher', 'watcher-until', 'events', 'history', 'shut', 'priorities', 'groups', 'members'))
+  unpack(call('HMGET', KEYS.meta, 'protocol', 'retains', 'watcher', 'watcher-until', 'events', 'history', 'shut', 'priorities', 'groups', 'members'))
 if protocol and protocol ~= PROTOCOL then return redis.error_reply('DQVERSION ' .. protocol) end
-local stored, rare, stale, note, keep_notes = call('GET', sequence), call('EXISTS', pending, crashes, metadata), {}
-local has_pending = rare > 0 and call('EXISTS', pending) == 1
+local stored, rare, stale, note, keep_notes = call('GET', KEYS.sequence), call('EXISTS', KEYS.pending, KEYS.crashes, KEYS.metadata), {}
+local has_pending = rare > 0 and call('EXISTS', KEYS.pending) == 1
 if acks == 0 or others <= #ARGV or has_pending or retains or shut or has_groups or tells_moves then
   -- rare outcomes.lua
 end
 -- There are only acks, and no job leaves anything behind. That is nearly every settle, so it makes no function, and takes the ids
 -- straight from ARGV.
-local tokens, from = call('HMGET', running, unpack(ARGV, 7, 6 + acks)), 0
+local tokens, from = call('HMGET', KEYS.running, unpack(ARGV, 7, 6 + acks)), 0
 for group = 7 + acks, others - 1, 2 do
   local token, to = ARGV[group], from + ARGV[group + 1]
   for i = from + 1, to do
@@ -60,11 +60,11 @@ for group = 7 + acks, others - 1, 2 do
   end
   from = to
 end
-local held = call('HLEN', running)
-call('ZCARD', leases)
+local held = call('HLEN', KEYS.running)
+call('ZCARD', KEYS.leases)
 if rare > 0 then
-  call('HLEN', crashes)
-  call('HLEN', metadata)
+  call('HLEN', KEYS.crashes)
+  call('HLEN', KEYS.metadata)
 end
 local ids, first, last = ARGV, 7, 6 + acks
 if #stale > 0 then
@@ -74,27 +74,27 @@ if #stale > 0 then
     if stale[next_stale] == i then next_stale = next_stale + 1 else ids[#ids + 1] = ARGV[6 + i] end
   end
 end
-if events or history_setting or statistics then
+if events or history_setting or KEYS.statistics then
   -- include clock.lua
   -- rare recorder.lua
   note('k', '', node, ids, first, last)
   note('ea', '', node, ids, first, last)
 end
 if first > last then
-  call('HDEL', running, '')
+  call('HDEL', KEYS.running, '')
 else
-  call('HDEL', jobs, unpack(ids, first, last))
-  held = held - call('HDEL', running, unpack(ids, first, last))
+  call('HDEL', KEYS.jobs, unpack(ids, first, last))
+  held = held - call('HDEL', KEYS.running, unpack(ids, first, last))
   if rare > 0 then
-    call('HDEL', crashes, unpack(ids, first, last))
-    call('HDEL', metadata, unpack(ids, first, last))
+    call('HDEL', KEYS.crashes, unpack(ids, first, last))
+    call('HDEL', KEYS.metadata, unpack(ids, first, last))
   end
 end
 if keep_notes then keep_notes() end
 if held == 0 then
-  call('ZREM', leases, node)
+  call('ZREM', KEYS.leases, node)
 elseif stored == last_seen then
   -- include clock.lua
-  call('ZADD', leases, format('%d', floor + math.min(lease, LONGEST_LEASE)), node)
+  call('ZADD', KEYS.leases, format('%d', floor + math.min(lease, LONGEST_LEASE)), node)
 end
 return {tonumber(stored or '') or 0, held, stale, {}, {}}

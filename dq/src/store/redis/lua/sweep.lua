@@ -40,8 +40,8 @@ Cost     O(limit log n)
 -- include types.lua
 local node, last_seen, limit, lease = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 local MOST_PARKED, most_dead, most, most_done = 1000, tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
-local stored = redis.call('GET', sequence)
-if stored ~= last_seen then return {0, tonumber(stored or '') or 0, redis.call('HLEN', running)} end
+local stored = redis.call('GET', KEYS.sequence)
+if stored ~= last_seen then return {0, tonumber(stored or '') or 0, redis.call('HLEN', KEYS.running)} end
 -- include version.lua
 -- include clock.lua
 -- include bulk.lua
@@ -49,16 +49,16 @@ local parked_until, dead_until = math.max(floor - ARGV[5], 0), math.max(floor - 
 local opens_at, drained_at, left = nil, nil, 0
 -- include gate.lua
 if opens_at or drained_at then parked_until = -1 end
-local place, latest, are_elsewhere, choose, of_paused, seated, pruned_done, pruned_dead = unacked, parked_until, nil, nil, 0, nil, nil, nil
+local place, latest, are_elsewhere, choose, of_paused, seated, pruned_done, pruned_dead = KEYS.unacked, parked_until, nil, nil, 0, nil, nil, nil
 local watcher_told, standby, standby_until, standby_told, opens, group_rate, group_burst =
-  unpack(redis.call('HMGET', meta, 'watcher-told', 'standby', 'standby-until', 'standby-told', 'opens', 'group_rate', 'group_burst'))
+  unpack(redis.call('HMGET', KEYS.meta, 'watcher-told', 'standby', 'standby-until', 'standby-told', 'opens', 'group_rate', 'group_burst'))
 -- Lua has 200 local variables, and what follows needs none of these.
 do
   -- include metadata.lua
   -- include overrides.lua
   -- include groups.lua
   -- include recorder.lua
-  function are_elsewhere(ids) return read('ZMSCORE', delayed, ids) end
+  function are_elsewhere(ids) return read('ZMSCORE', KEYS.delayed, ids) end
   local function prune(place, ids)
     local is_delayed, removed = are_elsewhere(ids), {}
     for i, id in ipairs(ids) do
@@ -68,8 +68,8 @@ do
       for i, text in ipairs(metadata_of(removed)) do seating.free_seat(removed[i], text) end
     end
     write('ZREM', place, ids)
-    write('HDEL', jobs, removed)
-    write('HDEL', metadata, removed)
+    write('HDEL', KEYS.jobs, removed)
+    write('HDEL', KEYS.metadata, removed)
     for _, id in ipairs(removed) do note('g', '', '', id) end
     return #ids
   end
@@ -81,23 +81,23 @@ do
     end
     return excess
   end
-  redis.call('HDEL', crashes, '')
-  pruned_done = prune(done, most_done and excess_of(done, most_done, floor)
-    or redis.call('ZRANGE', done, '-inf', floor, 'BYSCORE', 'LIMIT', 0, limit))
-  pruned_dead = prune(dead, excess_of(dead, most_dead, dead_until))
+  redis.call('HDEL', KEYS.crashes, '')
+  pruned_done = prune(KEYS.done, most_done and excess_of(KEYS.done, most_done, floor)
+    or redis.call('ZRANGE', KEYS.done, '-inf', floor, 'BYSCORE', 'LIMIT', 0, limit))
+  pruned_dead = prune(KEYS.dead, excess_of(KEYS.dead, most_dead, dead_until))
   if has_groups then
     local before, now = seating.head(), seating.regroup()
-    if now and now < (before or math.huge) then redis.pcall('PUBLISH', string.sub(meta, 1, -5) .. 'wake', 'due') end
+    if now and now < (before or math.huge) then redis.pcall('PUBLISH', string.sub(KEYS.meta, 1, -5) .. 'wake', 'due') end
     -- rare parked.lua
   end
 end
 -- Histories of jobs that are gone, once their time is over (rule 31).
 local more_histories = false
 if history_setting then
-  local over = redis.pcall('ZRANGE', history_ends, '-inf', floor, 'BYSCORE', 'LIMIT', 0, limit)
+  local over = redis.pcall('ZRANGE', KEYS.history_ends, '-inf', floor, 'BYSCORE', 'LIMIT', 0, limit)
   if #over > 0 then
-    redis.pcall('HDEL', history, unpack(over))
-    redis.pcall('ZREM', history_ends, unpack(over))
+    redis.pcall('HDEL', KEYS.history, unpack(over))
+    redis.pcall('ZREM', KEYS.history_ends, unpack(over))
     more_histories = #over == limit
   end
 end
@@ -107,13 +107,13 @@ if limited then
 end
 -- include claim.lua
 if next_at and (claimed > 0 or next_at > micros) then changes[#changes + 1], changes[#changes + 2] = 'opens', int(next_at) end
-if changes[1] then call('HSET', meta, unpack(changes)) end
+if changes[1] then call('HSET', KEYS.meta, unpack(changes)) end
 local function has_until(place, time)
   local head = redis.call('ZRANGE', place, 0, 0, 'WITHSCORES')[2]
   return head and tonumber(head) <= time
 end
-local more = more_histories or has_until(done, floor) or has_until(dead, dead_until) or redis.call('ZCARD', dead) > most_dead
-  or of_paused < MOST_PARKED and redis.call('ZCOUNT', unacked, '-inf', int(parked_until)) > of_paused or most_done ~= nil and redis.call('ZCARD', done) > most_done
+local more = more_histories or has_until(KEYS.done, floor) or has_until(KEYS.dead, dead_until) or redis.call('ZCARD', KEYS.dead) > most_dead
+  or of_paused < MOST_PARKED and redis.call('ZCOUNT', KEYS.unacked, '-inf', int(parked_until)) > of_paused or most_done ~= nil and redis.call('ZCARD', KEYS.done) > most_done
 keep_notes()
 -- include told.lua
 return {

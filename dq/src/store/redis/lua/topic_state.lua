@@ -7,6 +7,6 @@ Holds    rule 29
 Cost     O(1)
 ]]
 -- include clock.lua
-local state = redis.call('HMGET', meta, 'paused', 'draining', 'delay', 'concurrency', 'rate', 'waiting', 'group_concurrency', 'group_rate', 'group_waiting', 'group_burst')
+local state = redis.call('HMGET', KEYS.meta, 'paused', 'draining', 'delay', 'concurrency', 'rate', 'waiting', 'group_concurrency', 'group_rate', 'group_waiting', 'group_burst')
 for i = 1, #state do state[i] = state[i] or '' end
 return {floor, unpack(state)}

@@ -46,16 +46,16 @@ Cost     O(limit log delayed), and up to 268 jobs that come near. A transfer tha
 ]]
 local node, last_seen, limit, lease, fallback, most = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], tonumber(ARGV[6])
 local lookahead, ageing, STANDBY_DELAY, ROLE_SLACK, NEAR, MOST_LEFT = tonumber(ARGV[7]), tonumber(ARGV[8]), 250, 200, FAR / 2, 10000
-local stored = redis.call('GET', sequence)
-if stored ~= last_seen then return {0, tonumber(stored or '') or 0, redis.call('HLEN', running)} end
+local stored = redis.call('GET', KEYS.sequence)
+if stored ~= last_seen then return {0, tonumber(stored or '') or 0, redis.call('HLEN', KEYS.running)} end
 local protocol, last_fence, largest, watcher, watcher_until, watcher_told, standby, standby_until, standby_told, far_at, paused,
-  draining, usual, events, history_setting, concurrency, rate, waiting, group_concurrency, group_rate, group_waiting, group_burst, shut, opens, priorities, has_groups, tells_moves, by_code = unpack(redis.call('HMGET', meta, 'protocol', 'fence', 'largest', 'watcher',
+  draining, usual, events, history_setting, concurrency, rate, waiting, group_concurrency, group_rate, group_waiting, group_burst, shut, opens, priorities, has_groups, tells_moves, by_code = unpack(redis.call('HMGET', KEYS.meta, 'protocol', 'fence', 'largest', 'watcher',
     'watcher-until', 'watcher-told', 'standby', 'standby-until', 'standby-told', 'far', 'paused', 'draining', 'delay', 'events', 'history',
     'concurrency', 'rate', 'waiting', 'group_concurrency', 'group_rate', 'group_waiting', 'group_burst', 'shut', 'opens', 'priorities', 'groups', 'members', 'rates'))
 if protocol and protocol ~= PROTOCOL then return redis.error_reply('DQVERSION ' .. protocol) end
 -- include clock.lua
 local note, keep_notes
-if events or history_setting or statistics or tells_moves then
+if events or history_setting or KEYS.statistics or tells_moves then
   -- rare recorder.lua
 end
 local reach, opens_at, drained_at = floor + lookahead, nil, nil
@@ -63,7 +63,7 @@ if paused or draining then
   -- rare gate.lua
   if opens_at then reach = -1 elseif drained_at then reach = math.min(reach, drained_at) end
 end
-local place, latest, are_elsewhere, choose, seated = delayed, reach, nil, nil, nil
+local place, latest, are_elsewhere, choose, seated = KEYS.delayed, reach, nil, nil, nil
 -- The notes of groups and of priorities are written together; another program may have removed one.
 far_at, priorities = far_at and tonumber(far_at), priorities or has_groups
 if far_at and far_at <= floor + NEAR then
@@ -75,7 +75,7 @@ local limited, in_runs, pace, next_tick = concurrency or rate or ARGV[12] ~= '0'
 if limited or priorities then
   -- rare ticks.lua
 end
-local earliest = redis.call('ZRANGE', leases, '0', '2', 'WITHSCORES')
+local earliest = redis.call('ZRANGE', KEYS.leases, '0', '2', 'WITHSCORES')
 -- include claim.lua
 if seated then seated() end
 -- Of fewer than three leases the last one is known, and with it whether one is too long.
@@ -85,7 +85,7 @@ end
 local head
 if priorities then
   -- rare head.lua
-elseif is_short then head = front[2 * n + 2] else head = call('ZRANGE', delayed, '0', '0', 'WITHSCORES')[2] end
+elseif is_short then head = front[2 * n + 2] else head = call('ZRANGE', KEYS.delayed, '0', '0', 'WITHSCORES')[2] end
 head = head and tonumber(head)
 local come_at, first_due, left = head and head - math.ceil(lookahead / 2), math.min(head or math.huge, far_at or math.huge), 0
 if far_at then come_at = math.min(come_at or math.huge, far_at > floor + NEAR and far_at - NEAR or floor + 5) end
@@ -112,7 +112,7 @@ end
 if not watcher or watcher == node or floor > watcher_until then
   role, taken = 1, 'watcher'
   wake_at = math.min(come_at or wake_at, wake_at)
-  if standby == node then call('HDEL', meta, 'standby', 'standby-until') end
+  if standby == node then call('HDEL', KEYS.meta, 'standby', 'standby-until') end
 elseif not standby or standby == node or floor > standby_until then
   role, taken = 2, 'standby'
   wake_at = math.min(come_at and come_at + STANDBY_DELAY or wake_at, wake_at)
@@ -122,7 +122,7 @@ if taken then
   changes[count + 1], changes[count + 2] = taken, node
   changes[count + 3], changes[count + 4] = taken .. '-until', format('%d', math.max(wake_at, floor) + ROLE_SLACK)
 end
-if changes[1] then call('HSET', meta, unpack(changes)) end
+if changes[1] then call('HSET', KEYS.meta, unpack(changes)) end
 if keep_notes then keep_notes() end
 local other = earliest[1] == node and 3 or 1
 -- include told.lua

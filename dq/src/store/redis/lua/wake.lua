@@ -15,5 +15,5 @@ local node = ARGV[1]
 -- include signal.lua
 -- include roles.lua
 free_watcher_roles()
-publish(wake, 'due')
+publish(KEYS.wake, 'due')
 return 1

@@ -123,6 +123,17 @@ fn headers_name_every_argument() {
 }
 
 #[test]
+fn every_name_of_a_key_is_one() {
+    let names: BTreeSet<_> = keys().map(|key| key.suffix().replace('-', "_")).collect();
+    for (file, text) in Step::ALL.iter().map(|step| (step.name(), step.text())).chain(PARTS.iter().copied()) {
+        for rest in text.split("KEYS.").skip(1) {
+            let name: String = rest.chars().take_while(|c| c.is_ascii_lowercase() || *c == '_').collect();
+            assert!(names.contains(&name), "{file}: no key is named `{name}`");
+        }
+    }
+}
+
+#[test]
 fn every_part_is_used_and_every_include_exists() {
     let texts: String = Step::ALL.iter().map(|step| step.text()).chain(PARTS.iter().map(|(_, text)| *text)).collect();
     for (name, _) in PARTS {

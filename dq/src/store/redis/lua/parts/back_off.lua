@@ -8,14 +8,14 @@ local function encoded(text)
   return (string.gsub(text, '[%c %%:;]', function(char) return string.format('%%%02x', string.byte(char)) end))
 end
 for name, by in pairs(backs_off) do
-  local before = (name == '' and redis.call('HGET', meta, 'paused') or name ~= '' and seating.pause_of(name)) or ''
+  local before = (name == '' and redis.call('HGET', KEYS.meta, 'paused') or name ~= '' and seating.pause_of(name)) or ''
   local ends_at = before ~= '' and tonumber(string.match(before, '^%d+:(%d+):') or math.huge) or 0
   if ends_at < by.until_ms then
     local since = ends_at > floor and string.match(before, '^%d+') or int(floor)
     local now = since .. ':' .. int(by.until_ms) .. ':' .. encoded(node) .. ':' .. encoded('the handler of job ' .. by.id .. ' backed off')
     if name == '' then
-      redis.call('HSET', meta, 'paused', now)
-      redis.pcall('PUBLISH', wake, 'paused')
+      redis.call('HSET', KEYS.meta, 'paused', now)
+      redis.pcall('PUBLISH', KEYS.wake, 'paused')
     else
       seating.set_pause(name, before, now)
     end

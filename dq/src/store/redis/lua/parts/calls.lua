@@ -12,7 +12,7 @@ Holds    rule 18. A repeat writes too (EXPIRE, or SET of what is there): newer s
          written, so a `WAIT` behind a repeat on a new connection needs a write
 Cost     GET
 ]]
-local kept = redis.call('GET', calls)
+local kept = redis.call('GET', KEYS.calls)
 local high, others = tonumber(string.match(kept or '0', '^%d+$')), ''
 do
   -- Of an entry of an outbox: its position, the place in that, and the position of the one before it (rule 18).
@@ -28,7 +28,7 @@ do
     local last, answer = string.match(others, ' ' .. number % 16 .. '=(%d*):?(%S*)')
     -- Of a position only the last answer is kept, and another entry may have had its place.
     if own and own ~= has then last = nil elseif not last and high - number < 16 then last, answer = number, 'a*' end
-    if ARGV[1] ~= number then redis.call('SET', calls, kept) elseif last == number then redis.call('EXPIRE', calls, 3600) end
+    if ARGV[1] ~= number then redis.call('SET', KEYS.calls, kept) elseif last == number then redis.call('EXPIRE', KEYS.calls, 3600) end
     if last ~= number then return {'late'} end
     return {'kept', answer}
   end

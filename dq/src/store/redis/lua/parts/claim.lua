@@ -22,7 +22,7 @@ local call, format = redis.call, string.format
 local front, ids, is_short, scores, members, their_turns, pauses = {}, {}, true, nil, nil, nil, nil
 if choose then
   ids, scores, members, is_short = choose()
-elseif priorities and place == delayed then
+elseif priorities and place == KEYS.delayed then
   -- rare ranked.lua
 else
   front = call('ZRANGE', place, '0', '1', 'WITHSCORES')
@@ -32,18 +32,18 @@ if front[4] and tonumber(front[4]) <= latest then
 elseif front[2] and tonumber(front[2]) <= latest then
   ids[1] = front[1]
 end
-local n, rows, rare, overridden = #ids, call('HLEN', running), call('EXISTS', crashes, metadata), 0
-if rare > 0 then overridden = call('HLEN', metadata) end
+local n, rows, rare, overridden = #ids, call('HLEN', KEYS.running), call('EXISTS', KEYS.crashes, KEYS.metadata), 0
+if rare > 0 then overridden = call('HLEN', KEYS.metadata) end
 -- Metadata have at most 16 KiB of texts, and a state of 64 KiB.
 if n > 1 and n * (tonumber(largest or '') or math.huge) + math.min(n, overridden) * 81920 > most then
   -- rare fit.lua
 end
 local records, tokens, overrides, crash_counts, dropped = {}, {}, false, false, false
-if n > 0 then records = call('HMGET', jobs, unpack(ids)) end
+if n > 0 then records = call('HMGET', KEYS.jobs, unpack(ids)) end
 if pace and n > 0 then
   -- rare weigh.lua
 end
-if has_groups and place == delayed and n > 0 then
+if has_groups and place == KEYS.delayed and n > 0 then
   -- rare seats.lua
 end
 local claimed, is_whole = n, n == 0 or not are_elsewhere
@@ -52,9 +52,9 @@ if not is_whole then
   -- rare leave_out.lua
 end
 if claimed > 0 and rare > 0 then
-  if overridden > 0 then overrides = call('HMGET', metadata, unpack(ids)) end
+  if overridden > 0 then overrides = call('HMGET', KEYS.metadata, unpack(ids)) end
   if rare > 1 or overridden == 0 then
-    crash_counts = call('HMGET', crashes, unpack(ids))
+    crash_counts = call('HMGET', KEYS.crashes, unpack(ids))
     for i = 1, claimed do crash_counts[i] = tonumber(crash_counts[i] and string.match(crash_counts[i], '^%d+') or 0) end
   end
 end
@@ -95,7 +95,7 @@ while at <= claimed do
   end
 end
 if n == 0 then
-  call('HDEL', crashes, '')
+  call('HDEL', KEYS.crashes, '')
 elseif members then
   call('ZREM', place, unpack(members, 1, n))
 else
@@ -103,15 +103,15 @@ else
 end
 local changes = {}
 if claimed > 0 then
-  rows = rows + call('HSET', running, unpack(new_rows))
-  if is_long then rows = rows - call('HDEL', running, '') end
+  rows = rows + call('HSET', KEYS.running, unpack(new_rows))
+  if is_long then rows = rows - call('HDEL', KEYS.running, '') end
   changes = {'fence', format('%d', fence)}
   if not protocol then changes[3], changes[4] = 'protocol', PROTOCOL end
 end
 local sequence_number = format('%d', last_seen + 1)
-call('SET', sequence, sequence_number, 'EX', '86400')
+call('SET', KEYS.sequence, sequence_number, 'EX', '86400')
 -- The longest lease is five minutes (rule 20).
-if rows > 0 then call('ZADD', leases, format('%d', floor + math.min(lease, LONGEST_LEASE)), node) end
+if rows > 0 then call('ZADD', KEYS.leases, format('%d', floor + math.min(lease, LONGEST_LEASE)), node) end
 if claimed > 0 and rows == claimed then
   -- rare tell_lease.lua
 end

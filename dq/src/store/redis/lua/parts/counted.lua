@@ -5,7 +5,7 @@ Gives    counted: {clock ms, records, delayed, ready, unacked, dead, done, broad
 Cost     O(log delayed). While no node has brought near what is due, two commands for each leaf of such jobs, of 500 at most
 ]]
 local function size(place) return redis.call('ZCARD', place) end
-local head, ready, later = redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')[2], 0, redis.call('HLEN', far_jobs)
+local head, ready, later = redis.call('ZRANGE', KEYS.delayed, 0, 0, 'WITHSCORES')[2], 0, redis.call('HLEN', KEYS.far_jobs)
 local by_shift = {}
 -- include shifts.lua
 if shifts[2] then
@@ -15,19 +15,19 @@ if shifts[2] then
 end
 head = tonumber(head or -1)
 for n, shift in ipairs(shifts) do
-  by_shift[n] = redis.call('ZCOUNT', delayed, shift > 0 and int(shift) or '-inf', int(shift + floor))
+  by_shift[n] = redis.call('ZCOUNT', KEYS.delayed, shift > 0 and int(shift) or '-inf', int(shift + floor))
   ready = ready + by_shift[n]
 end
 if later > 0 then
   -- The leaves that begin up to now, or else the first one.
-  local bounds = redis.call('ZRANGE', far, '-', string.format('(%015d', floor + 1), 'BYLEX', 'LIMIT', 0, 500)
-  if #bounds == 0 then bounds = redis.call('ZRANGE', far, 0, 0) end
+  local bounds = redis.call('ZRANGE', KEYS.far, '-', string.format('(%015d', floor + 1), 'BYLEX', 'LIMIT', 0, 500)
+  if #bounds == 0 then bounds = redis.call('ZRANGE', KEYS.far, 0, 0) end
   for i, bound in ipairs(bounds) do
     if 1 < i and i < #bounds then
       ready = ready + size_of(leaf_at(bound))
     else
       local ids = ids_in(leaf_at(bound))
-      for _, value in ipairs(#ids > 0 and redis.call('HMGET', far_jobs, unpack(ids)) or {}) do
+      for _, value in ipairs(#ids > 0 and redis.call('HMGET', KEYS.far_jobs, unpack(ids)) or {}) do
         local due = value and due_in(value) or math.huge
         if due <= floor then ready = ready + 1 end
         if due < math.huge and (head < 0 or due < head) then head = due end
@@ -36,5 +36,5 @@ if later > 0 then
   end
 end
 local counted = {
-  floor, redis.call('HLEN', jobs) + later, size(delayed) + later, ready, size(unacked), size(dead), size(done), size(broadcasts), head,
+  floor, redis.call('HLEN', KEYS.jobs) + later, size(KEYS.delayed) + later, ready, size(KEYS.unacked), size(KEYS.dead), size(KEYS.done), size(KEYS.broadcasts), head,
 }

@@ -5,7 +5,7 @@ Needs    telling: a list of `members` of the part `join` and the part `recorder`
 Holds    rule 18
 Cost     for each set that is told: that of `post`; one PUBLISH
 ]]
-local prefix, NUL = string.sub(meta, 1, -5), string.char(0)
+local prefix, NUL = string.sub(KEYS.meta, 1, -5), string.char(0)
 local topic = string.match(prefix, '^[^{]*{[^:]*:(.*)}:$')
 local function text(bytes) return struct.pack('<I4', #bytes) .. bytes end
 -- As many ends as an entry may have, so that no step of a home takes long.

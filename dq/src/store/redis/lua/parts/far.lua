@@ -14,9 +14,9 @@ Gives    leaf_of(due, id): the bound of the leaf of this job, or nil before the 
 Cost     leaf_of: one ZRANGE, O(log leaves). leave_leaf: HGET and HSET of the whole leaf
 ]]
 local function leaf_of(due, id)
-  return redis.call('ZRANGE', far, string.format('[%015d', due) .. id, '-', 'BYLEX', 'REV', 'LIMIT', '0', '1')[1]
+  return redis.call('ZRANGE', KEYS.far, string.format('[%015d', due) .. id, '-', 'BYLEX', 'REV', 'LIMIT', '0', '1')[1]
 end
-local function leaf_at(bound) return redis.call('HGET', far_leaves, bound) or '' end
+local function leaf_at(bound) return redis.call('HGET', KEYS.far_leaves, bound) or '' end
 local function size_of(leaf) return string.byte(leaf, 3) or 0 end
 local function ids_in(leaf)
   -- What another program has written counts as no leaf.
@@ -25,7 +25,7 @@ local function ids_in(leaf)
 end
 local function put_ids(bound, leaf, ids, from, to)
   local head = '\220\0' .. string.char(size_of(leaf) + to - from + 1)
-  redis.call('HSET', far_leaves, bound, head .. string.sub(leaf, 4) .. cmsgpack.pack(unpack(ids, from, to)))
+  redis.call('HSET', KEYS.far_leaves, bound, head .. string.sub(leaf, 4) .. cmsgpack.pack(unpack(ids, from, to)))
 end
 -- What another program wrote is due, so that it leaves the tree.
 local function base_of(bound) return tonumber(string.match(bound, '^' .. string.rep('%d', 15))) or 0 end
@@ -40,7 +40,7 @@ local function leave_leaf(bound, gone)
   if left[1] then
     put_ids(bound, '', left, 1, #left)
   else
-    redis.call('HDEL', far_leaves, bound)
-    redis.call('ZREM', far, bound)
+    redis.call('HDEL', KEYS.far_leaves, bound)
+    redis.call('ZREM', KEYS.far, bound)
   end
 end

@@ -7,8 +7,8 @@ Cost     one HSTRLEN per job, and one more where metadata override those of reco
 ]]
 local bytes, fitting = 0, 0
 repeat
-  bytes = bytes + call('HSTRLEN', jobs, ids[fitting + 1])
-  if overridden > 0 then bytes = bytes + call('HSTRLEN', metadata, ids[fitting + 1]) end
+  bytes = bytes + call('HSTRLEN', KEYS.jobs, ids[fitting + 1])
+  if overridden > 0 then bytes = bytes + call('HSTRLEN', KEYS.metadata, ids[fitting + 1]) end
   if bytes <= most or fitting == 0 then fitting = fitting + 1 end
 until fitting == n or bytes > most
 for i = fitting + 1, n do ids[i] = nil end

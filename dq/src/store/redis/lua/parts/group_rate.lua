@@ -13,11 +13,11 @@ local rates, by_name = {}, {}
 -- What is written of a group whose next job may start then; '': at any time.
 local function own_of(name, starts)
   local from = '\0' .. '6' .. name .. '\0' .. starts
-  return call('ZRANGE', grouped, '[' .. from, '(' .. from .. ':', 'BYLEX', 'LIMIT', '0', '1')[1]
+  return call('ZRANGE', KEYS.grouped, '[' .. from, '(' .. from .. ':', 'BYLEX', 'LIMIT', '0', '1')[1]
 end
 local forgets = format('%016d', pace_of(rate_of_groups, 0).forgets)
-for _, entry in ipairs(call('ZRANGE', grouped, '[\0' .. '5', '(\0' .. '5' .. forgets, 'BYLEX', 'LIMIT', '0', int(2 * limit + 10))) do
-  call('ZREM', grouped, entry, own_of(string.sub(entry, 19), string.sub(entry, 3, 18)) or '')
+for _, entry in ipairs(call('ZRANGE', KEYS.grouped, '[\0' .. '5', '(\0' .. '5' .. forgets, 'BYLEX', 'LIMIT', '0', int(2 * limit + 10))) do
+  call('ZREM', KEYS.grouped, entry, own_of(string.sub(entry, 19), string.sub(entry, 3, 18)) or '')
 end
 local function of(name)
   if not by_name[name] then
@@ -40,10 +40,10 @@ function rates.write()
   for name, known in pairs(by_name) do
     if known.starts or known.is_spent then
       -- What waits since an earlier time still comes then.
-      if known.own then call('ZREM', grouped, known.own, '\0' .. '5' .. string.sub(known.own, -32, -17) .. name) end
+      if known.own then call('ZREM', KEYS.grouped, known.own, '\0' .. '5' .. string.sub(known.own, -32, -17) .. name) end
       local next_at = known.pace.next(0)
       local starts = format('%016d', known.starts or next_at)
-      call('ZADD', grouped, '0', '\0' .. '6' .. name .. '\0' .. starts .. format('%016d', next_at), '0', '\0' .. (known.starts and '4' or '5') .. starts .. name)
+      call('ZADD', KEYS.grouped, '0', '\0' .. '6' .. name .. '\0' .. starts .. format('%016d', next_at), '0', '\0' .. (known.starts and '4' or '5') .. starts .. name)
       if known.starts then opens = math.min(opens or math.huge, known.starts) end
     end
   end

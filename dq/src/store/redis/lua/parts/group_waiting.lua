@@ -11,7 +11,7 @@ local counted = {}
 function bound.count_in(text, more)
   local name = seating.group_of(text)
   if not name then return nil end
-  counted[name] = (counted[name] or redis.call('ZLEXCOUNT', grouped, '[' .. name .. '\0w', '(' .. name .. '\0x')) + more
+  counted[name] = (counted[name] or redis.call('ZLEXCOUNT', KEYS.grouped, '[' .. name .. '\0w', '(' .. name .. '\0x')) + more
   return counted[name]
 end
 function bound.full_group(i, record)

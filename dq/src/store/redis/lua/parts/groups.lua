@@ -18,7 +18,7 @@ Holds    rule 4. A seat is an entry of its own, so it cannot be given back twice
 Cost     per group that changes up to four ZRANGE and ZADD; per job a ZADD or ZREM member
 ]]
 -- A key of a wrong type is found before the first write.
-if has_groups then redis.call('ZCARD', grouped) end
+if has_groups then redis.call('ZCARD', KEYS.grouped) end
 local seating = {BLOCKED = 3 * PRIORITY}
 do
   local group_changes = {}
@@ -41,7 +41,7 @@ do
   end
   function seating.has_seat(id, text)
     local name = seating.group_of(text)
-    return name and redis.call('ZSCORE', grouped, seating.seat_of(name, id))
+    return name and redis.call('ZSCORE', KEYS.grouped, seating.seat_of(name, id))
   end
   function seating.free_seat(id, text)
     local name = seating.group_of(text)
@@ -57,17 +57,17 @@ do
     seating.free_seat(id, text)
   end
   local function first_entry(name)
-    return redis.call('ZRANGE', grouped, '[' .. name .. '\0w', '(' .. name .. '\0x', 'BYLEX', 'LIMIT', '0', '1')[1]
+    return redis.call('ZRANGE', KEYS.grouped, '[' .. name .. '\0w', '(' .. name .. '\0x', 'BYLEX', 'LIMIT', '0', '1')[1]
   end
   local function id_in(name, entry) return string.sub(entry, #name + 35) end
-  local function place_of(id) return tonumber(redis.call('ZSCORE', delayed, id) or nil) end
+  local function place_of(id) return tonumber(redis.call('ZSCORE', KEYS.delayed, id) or nil) end
   function seating.shift(id, is_blocked)
     local at = place_of(id)
-    if at and (at >= seating.BLOCKED) ~= is_blocked then redis.call('ZADD', delayed, int(is_blocked and at + seating.BLOCKED or at - seating.BLOCKED), id) end
+    if at and (at >= seating.BLOCKED) ~= is_blocked then redis.call('ZADD', KEYS.delayed, int(is_blocked and at + seating.BLOCKED or at - seating.BLOCKED), id) end
   end
   function seating.turn_entries(name, turn, id) return name .. '\0t' .. turn, '\0' .. turn .. id end
   local function turn_of(name)
-    local entry = redis.call('ZRANGE', grouped, '[' .. name .. '\0t', '(' .. name .. '\0u', 'BYLEX', 'LIMIT', '0', '1')[1]
+    local entry = redis.call('ZRANGE', KEYS.grouped, '[' .. name .. '\0t', '(' .. name .. '\0u', 'BYLEX', 'LIMIT', '0', '1')[1]
     return entry and string.sub(entry, #name + 3)
   end
   function seating.borrows(turn) return string.byte(turn) == 55 end
@@ -75,7 +75,7 @@ do
     local is_over = turn and at % PRIORITY * 1000 < turn
     if is_over then
       local by_name, by_turn = seating.turn_entries(name, string.format('%d%016d', borrows and 7 or math.floor(at / PRIORITY) % 3, turn), id)
-      redis.call('ZADD', grouped, '0', by_name, '0', by_turn)
+      redis.call('ZADD', KEYS.grouped, '0', by_name, '0', by_turn)
     end
     seating.shift(id, is_over or false)
   end
@@ -86,19 +86,19 @@ do
       local id = id_in(name, entry)
       local at = place_of(id)
       local own = at and not has_changed and at >= seating.BLOCKED and turn_of(name)
-      local stands = own and (borrows or not seating.borrows(own)) and redis.call('ZSCORE', grouped, '\0' .. own .. id)
+      local stands = own and (borrows or not seating.borrows(own)) and redis.call('ZSCORE', KEYS.grouped, '\0' .. own .. id)
       if at and not has_changed and (at < seating.BLOCKED or stands) then return entry end
-      if own then redis.call('ZREM', grouped, seating.turn_entries(name, own, id)) end
+      if own then redis.call('ZREM', KEYS.grouped, seating.turn_entries(name, own, id)) end
       if at then
         come(name, id, at, turn, borrows)
         return entry
       end
-      redis.call('ZREM', grouped, entry)
+      redis.call('ZREM', KEYS.grouped, entry)
       entry = first_entry(name)
     end
   end
   function seating.pause_of(name)
-    local entry = redis.call('ZRANGE', grouped, '[' .. name .. '\0v', '(' .. name .. '\0w', 'BYLEX', 'LIMIT', '0', '1')[1]
+    local entry = redis.call('ZRANGE', KEYS.grouped, '[' .. name .. '\0v', '(' .. name .. '\0w', 'BYLEX', 'LIMIT', '0', '1')[1]
     return entry and string.sub(entry, #name + 3)
   end
   local function pause_entries(name, pause)
@@ -106,19 +106,19 @@ do
     return name .. '\0v' .. pause, '\0' .. '3' .. (ends_at and string.format('%016d', tonumber(ends_at)) or '9999999999999999') .. name
   end
   function seating.set_pause(name, before, now)
-    if before ~= '' then redis.call('ZREM', grouped, pause_entries(name, before)) end
+    if before ~= '' then redis.call('ZREM', KEYS.grouped, pause_entries(name, before)) end
     if now ~= '' then
       local by_name, by_end = pause_entries(name, now)
-      redis.call('ZADD', grouped, '0', by_name, '0', by_end)
+      redis.call('ZADD', KEYS.grouped, '0', by_name, '0', by_end)
     end
   end
   function seating.open(name, turn)
-    for _, entry in ipairs(redis.call('ZRANGE', grouped, '[' .. name .. '\0s', '(' .. name .. '\0t', 'BYLEX')) do
+    for _, entry in ipairs(redis.call('ZRANGE', KEYS.grouped, '[' .. name .. '\0s', '(' .. name .. '\0t', 'BYLEX')) do
       seating.shift(string.sub(entry, #name + 3), false)
     end
     seating.let_next(name, turn)
   end
-  function seating.is_served(name) return redis.call('ZLEXCOUNT', grouped, '[' .. name .. '\0s', '(' .. name .. '\0t') > 0 end
+  function seating.is_served(name) return redis.call('ZLEXCOUNT', KEYS.grouped, '[' .. name .. '\0s', '(' .. name .. '\0t') > 0 end
   function seating.head()
     local head
     -- include head.lua
@@ -129,22 +129,22 @@ do
       local before, freed, entries, touched = first_entry(name), 0, {}, {}
       local own = before and turn_of(name)
       for i = 1, #change.seats, 1000 do
-        freed = freed + redis.call('ZREM', grouped, unpack(change.seats, i, math.min(i + 999, #change.seats)))
+        freed = freed + redis.call('ZREM', KEYS.grouped, unpack(change.seats, i, math.min(i + 999, #change.seats)))
       end
-      write('ZREM', grouped, change.out)
+      write('ZREM', KEYS.grouped, change.out)
       for _, new in ipairs(change.into) do
         entries[#entries + 1], entries[#entries + 2], touched[new.entry] = '0', new.entry, true
       end
-      write('ZADD', grouped, entries)
+      write('ZADD', KEYS.grouped, entries)
       local first = first_entry(name)
       local has_changed = first ~= before or touched[first]
       -- A turn stays with the group.
-      if own and has_changed then redis.call('ZREM', grouped, seating.turn_entries(name, own, id_in(name, before))) end
+      if own and has_changed then redis.call('ZREM', KEYS.grouped, seating.turn_entries(name, own, id_in(name, before))) end
       if first and (freed > 0 or has_changed) then
         local turn = own and not seating.borrows(own) and tonumber(string.sub(own, 2)) or before and (freed > 0 or seating.is_served(name)) and micros or nil
         first = seating.let_next(name, turn, has_changed)
       end
-      if before and before ~= first and redis.call('ZSCORE', grouped, before) then seating.shift(id_in(name, before), true) end
+      if before and before ~= first and redis.call('ZSCORE', KEYS.grouped, before) then seating.shift(id_in(name, before), true) end
       for _, new in ipairs(change.into) do
         if new.entry ~= first then seating.shift(new.id, true) end
       end

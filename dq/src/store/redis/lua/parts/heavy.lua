@@ -7,7 +7,7 @@ Holds    rule 29
 Cost     one HMGET
 ]]
 local function heavy_by()
-  local by_code, set_of_groups = unpack(redis.call('HMGET', meta, 'rates', 'group_rate'))
+  local by_code, set_of_groups = unpack(redis.call('HMGET', KEYS.meta, 'rates', 'group_rate'))
   local of_topic, of_groups = string.match(by_code or '', '^(%S*) (%S*)$')
   local function limit_of(letter, set, code)
     local text = string.match(set or '', '^%d+:([%d/]+):') or code or ''

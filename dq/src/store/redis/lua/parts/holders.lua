@@ -9,7 +9,7 @@ Cost     one ZRANGE
 local function unnamed_holders()
   local is_named = {}
   for _, name in ipairs(NODES) do is_named[name] = true end
-  local holders = redis.call('ZRANGE', leases, 0, -1)
+  local holders = redis.call('ZRANGE', KEYS.leases, 0, -1)
   for _, holder in ipairs(holders) do
     local is_text = string.gsub(string.gsub(holder, '[\194-\223][\128-\191]', ''), '[\224-\239][\128-\191][\128-\191]', '')
     if not is_named[holder] and not string.find(is_text, '[\128-\255]') then return holders end

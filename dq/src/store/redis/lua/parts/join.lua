@@ -14,13 +14,13 @@ end
 for i = FIRST_JOB + 2 * #answers, #ARGV - 1 do leaves(membership, ARGV[i]) end
 -- Nothing, where another program wrote what names no set.
 local function set_of(of) return string.match(of, '^[A-Za-z0-9._:-]+%z[^%z]+%z') end
-local old = #ids > 0 and redis.call('HMGET', members, unpack(ids)) or {}
+local old = #ids > 0 and redis.call('HMGET', KEYS.members, unpack(ids)) or {}
 for i, id in ipairs(ids) do
   if old[i] and set_of(old[i]) and set_of(old[i]) ~= set_of(membership) then leaves(old[i], id) end
   fields[2 * i - 1], fields[2 * i] = id, membership
 end
 if #ids > 0 then
-  redis.call('HSET', members, unpack(fields))
-  redis.call('HSET', meta, 'members', 1)
+  redis.call('HSET', KEYS.members, unpack(fields))
+  redis.call('HSET', KEYS.meta, 'members', 1)
 end
 -- include ends.lua

@@ -6,7 +6,7 @@ Cost     one SET, which is twice as fast where it leaves the time of expiry as i
 ]]
 if ARGV[1] ~= number then
   -- The position of an outbox, which is kept for ever (rule 18).
-  redis.call('SET', calls, string.match(ARGV[1], '^[^<]+') .. (answer == 'a*' and '' or ' ' .. number % 16 .. '=' .. number .. ':' .. answer))
+  redis.call('SET', KEYS.calls, string.match(ARGV[1], '^[^<]+') .. (answer == 'a*' and '' or ' ' .. number % 16 .. '=' .. number .. ':' .. answer))
 else
   for passed = math.max(high + 1, number - 15), number - 1 do
     local slot, last = ' ' .. passed % 16 .. '=', high - (high - passed) % 16
@@ -20,8 +20,8 @@ else
     if answer ~= 'a*' then others = others .. slot .. number .. ':' .. answer end
   end
   if renews or not kept then
-    redis.call('SET', calls, number .. others, 'EX', 3600)
+    redis.call('SET', KEYS.calls, number .. others, 'EX', 3600)
   else
-    redis.call('SET', calls, number .. others, 'KEEPTTL')
+    redis.call('SET', KEYS.calls, number .. others, 'KEEPTTL')
   end
 end

@@ -8,6 +8,6 @@ Cost     one HSET if it is cut
 local function lapse(name, lapses, latest)
   latest = latest + math.ceil((latest - floor) / 4) + ROLE_SLACK
   if (tonumber(lapses or '') or 0) <= latest then return lapses end
-  redis.call('HSET', meta, name .. '-until', int(latest))
+  redis.call('HSET', KEYS.meta, name .. '-until', int(latest))
   return latest
 end

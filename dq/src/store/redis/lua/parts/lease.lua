@@ -7,11 +7,11 @@ Holds    rules 6, 8
 Cost     GET, HLEN, and ZADD or ZREM
 ]]
 local function update_lease()
-  local stored, rows = redis.call('GET', sequence), redis.call('HLEN', running)
+  local stored, rows = redis.call('GET', KEYS.sequence), redis.call('HLEN', KEYS.running)
   if rows == 0 then
-    redis.call('ZREM', leases, node)
+    redis.call('ZREM', KEYS.leases, node)
   elseif stored == last_seen then
-    redis.call('ZADD', leases, floor + math.min(lease, LONGEST_LEASE), node)
+    redis.call('ZADD', KEYS.leases, floor + math.min(lease, LONGEST_LEASE), node)
   end
   return tonumber(stored or '') or 0, rows
 end

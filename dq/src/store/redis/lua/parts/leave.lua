@@ -168,15 +168,15 @@ local function recover(id, text, parking_fence)
 end
 -- Whether a job waits, runs or is UNACKED.
 local function has_not_ended(id)
-  if redis.call('ZSCORE', broadcasts, id) or redis.call('HEXISTS', far_jobs, id) == 1 then return true end
-  return redis.call('HEXISTS', jobs, id) == 1 and not redis.call('ZSCORE', dead, id) and not redis.call('ZSCORE', done, id)
+  if redis.call('ZSCORE', KEYS.broadcasts, id) or redis.call('HEXISTS', KEYS.far_jobs, id) == 1 then return true end
+  return redis.call('HEXISTS', KEYS.jobs, id) == 1 and not redis.call('ZSCORE', KEYS.dead, id) and not redis.call('ZSCORE', KEYS.done, id)
 end
 local function put_new(id, deliver, due, record)
-  if redis.call('ZSCORE', broadcasts, id) or redis.call('HEXISTS', far_jobs, id) == 1 then return end
-  if redis.call('ZSCORE', done, id) then
+  if redis.call('ZSCORE', KEYS.broadcasts, id) or redis.call('HEXISTS', KEYS.far_jobs, id) == 1 then return end
+  if redis.call('ZSCORE', KEYS.done, id) then
     push(plan.removed_done, id)
     remove_job(id)
-  elseif redis.call('HEXISTS', jobs, id) == 1 then
+  elseif redis.call('HEXISTS', KEYS.jobs, id) == 1 then
     return
   end
   note('a', int(due), '', id)
@@ -212,8 +212,8 @@ local function put_jobs_of_tick(packed)
   return schedule, next_due
 end
 local function end_schedule(id)
-  redis.call('ZREM', schedules, id)
-  redis.pcall('ZREM', ticks, id)
+  redis.call('ZREM', KEYS.schedules, id)
+  redis.pcall('ZREM', KEYS.ticks, id)
 end
 -- A schedule had a tick, and waits for the next one.
 local function put_tick(id, due, packed)
@@ -224,11 +224,11 @@ local function put_tick(id, due, packed)
     return remove_job(id)
   end
   -- It is there, unless an operator removed it.
-  redis.call('ZADD', schedules, 0, id)
+  redis.call('ZADD', KEYS.schedules, 0, id)
   push(plan.removed_metadata, id)
   local again = math.max(next_due, due + 1)
   if string.sub(id, 1, 12) == 'dq:schedule:' then
-    redis.pcall('ZADD', ticks, int(again), id)
+    redis.pcall('ZADD', KEYS.ticks, int(again), id)
     plan.tick = math.min(rawget(plan, 'tick') or again, again)
   end
   note('j', int(again), node, id)
@@ -239,7 +239,7 @@ local function put_follow_ups(packed)
 end
 local function end_run(id, token, text, command, crash_text, outcome, argument, new, cap, keeps)
   -- A rollback, a drop, a reclaim and a recovery end no run, and neither does a job that expired before it could run.
-  local is_no_run = not statistics or string.find('bdcl', outcome, 1, true) or outcome == 'x' and cause_in(new) == EXPIRED
+  local is_no_run = not KEYS.statistics or string.find('bdcl', outcome, 1, true) or outcome == 'x' and cause_in(new) == EXPIRED
   if not is_no_run then note('e' .. outcome, '', node, id) end
   push(plan.removed_rows, id)
   if command then push(plan.removed_commands, id) end
@@ -257,7 +257,7 @@ local function end_run(id, token, text, command, crash_text, outcome, argument, 
   local is_followed = #argument > 1 and (outcome == 'a' or outcome == 'x' and text)
   if is_followed and (not ending or ending == 'a' and outcome == 'a') then put_follow_ups(argument) end
   local replaces = command and command.deliver and (ending or not command.conditional)
-  local replacement = replaces and redis.call('HGET', replacements, id)
+  local replacement = replaces and redis.call('HGET', KEYS.replacements, id)
   if replacement then
     if outcome == 'n' and not ending then put_jobs_of_tick(argument) end
     note('a', int(command.due), '', id)
@@ -303,31 +303,31 @@ local function write_list(command, key, name)
   if list then write(command, key, list) end
 end
 local function write_plan()
-  local head, broadcast_head = (earliest or has_groups) and head_of(delayed), earliest_broadcast and head_of(broadcasts)
-  write_list('HDEL', running, 'removed_rows')
-  write_list('HDEL', pending, 'removed_commands')
-  write_list('HDEL', replacements, 'removed_replacements')
-  write_list('HDEL', crashes, 'removed_crashes')
-  write_list('HDEL', jobs, 'removed_jobs')
-  write_list('HDEL', metadata, 'removed_metadata')
-  write_list('ZREM', broadcasts, 'removed_broadcasts')
-  write_list('HDEL', broadcast_jobs, 'removed_broadcasts')
-  write_list('ZREM', done, 'removed_done')
-  if plan.has_retention then redis.call('HSET', meta, 'retains', 1) end
-  if plan.has_priority then redis.call('HSET', meta, 'priorities', 1) end
-  if plan.has_group then redis.call('HSET', meta, 'priorities', 1, 'groups', int(tonumber(has_groups) or micros)) end
-  if plan.longest > 0 and plan.longest > (tonumber(redis.call('HGET', meta, 'largest') or '') or 0) then
-    redis.call('HSET', meta, 'largest', plan.longest)
+  local head, broadcast_head = (earliest or has_groups) and head_of(KEYS.delayed), earliest_broadcast and head_of(KEYS.broadcasts)
+  write_list('HDEL', KEYS.running, 'removed_rows')
+  write_list('HDEL', KEYS.pending, 'removed_commands')
+  write_list('HDEL', KEYS.replacements, 'removed_replacements')
+  write_list('HDEL', KEYS.crashes, 'removed_crashes')
+  write_list('HDEL', KEYS.jobs, 'removed_jobs')
+  write_list('HDEL', KEYS.metadata, 'removed_metadata')
+  write_list('ZREM', KEYS.broadcasts, 'removed_broadcasts')
+  write_list('HDEL', KEYS.broadcast_jobs, 'removed_broadcasts')
+  write_list('ZREM', KEYS.done, 'removed_done')
+  if plan.has_retention then redis.call('HSET', KEYS.meta, 'retains', 1) end
+  if plan.has_priority then redis.call('HSET', KEYS.meta, 'priorities', 1) end
+  if plan.has_group then redis.call('HSET', KEYS.meta, 'priorities', 1, 'groups', int(tonumber(has_groups) or micros)) end
+  if plan.longest > 0 and plan.longest > (tonumber(redis.call('HGET', KEYS.meta, 'largest') or '') or 0) then
+    redis.call('HSET', KEYS.meta, 'largest', plan.longest)
   end
-  write_list('HSET', jobs, 'records')
-  write_list('HSET', metadata, 'metadata')
-  write_list('HSET', crashes, 'crashes')
-  write_list('HSET', broadcast_jobs, 'broadcast_records')
-  write_list('ZADD', broadcasts, 'broadcasts')
-  write_list('ZADD', delayed, 'delayed')
-  write_list('ZADD', unacked, 'unacked')
-  write_list('ZADD', dead, 'dead')
-  write_list('ZADD', done, 'done')
+  write_list('HSET', KEYS.jobs, 'records')
+  write_list('HSET', KEYS.metadata, 'metadata')
+  write_list('HSET', KEYS.crashes, 'crashes')
+  write_list('HSET', KEYS.broadcast_jobs, 'broadcast_records')
+  write_list('ZADD', KEYS.broadcasts, 'broadcasts')
+  write_list('ZADD', KEYS.delayed, 'delayed')
+  write_list('ZADD', KEYS.unacked, 'unacked')
+  write_list('ZADD', KEYS.dead, 'dead')
+  write_list('ZADD', KEYS.done, 'done')
   if shut and rawget(plan, 'removed_rows') then
     -- include slot_free.lua
   end

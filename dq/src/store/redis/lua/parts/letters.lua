@@ -24,16 +24,16 @@ local function letters_of(ids)
       if is_needed and redis.call('HEXISTS', key, id) == 1 then letters[i] = letters[i] .. letter end
     end
   end
-  look('j', jobs)
-  for _, place in ipairs({{'d', delayed}, {'u', unacked}, {'x', dead}, {'f', done}, {'b', broadcasts}, {'s', schedules}}) do
+  look('j', KEYS.jobs)
+  for _, place in ipairs({{'d', KEYS.delayed}, {'u', KEYS.unacked}, {'x', KEYS.dead}, {'f', KEYS.done}, {'b', KEYS.broadcasts}, {'s', KEYS.schedules}}) do
     mark(place[1], read('ZMSCORE', place[2], ids))
   end
   for n = 1, #NODES do mark('r', read('HMGET', KEYS[FIRST + n - 1], ids)) end
-  look('B', broadcast_jobs)
-  for _, hash in ipairs({{'M', metadata}, {'P', pending}, {'C', crashes}}) do look(hash[1], hash[2], true) end
-  look('w', far_jobs)
+  look('B', KEYS.broadcast_jobs)
+  for _, hash in ipairs({{'M', KEYS.metadata}, {'P', KEYS.pending}, {'C', KEYS.crashes}}) do look(hash[1], hash[2], true) end
+  look('w', KEYS.far_jobs)
   for i, id in ipairs(ids) do
-    local later = string.find(letters[i], 'w', 1, true) and redis.call('HGET', far_jobs, id)
+    local later = string.find(letters[i], 'w', 1, true) and redis.call('HGET', KEYS.far_jobs, id)
     local bound = later and #later >= 6 and leaf_of(due_in(later), id)
     -- A value that is too short has no due time, so it belongs to no leaf.
     local is_in_leaf = later and #later < 6
@@ -42,13 +42,13 @@ local function letters_of(ids)
   end
   if has_groups then
     for i, id in ipairs(ids) do
-      local at = string.find(letters[i], 'j', 1, true) and tonumber(redis.call('ZSCORE', delayed, id) or nil)
+      local at = string.find(letters[i], 'j', 1, true) and tonumber(redis.call('ZSCORE', KEYS.delayed, id) or nil)
       if at and at >= seating.BLOCKED then
-        local name, order = seating.group_of(redis.call('HGET', metadata, id) or redis.call('HGET', jobs, id))
+        local name, order = seating.group_of(redis.call('HGET', KEYS.metadata, id) or redis.call('HGET', KEYS.jobs, id))
         local entry = name and seating.entry_of(name, order, at % PRIORITY, id)
-        local is_held = entry and redis.call('ZSCORE', grouped, seating.seat_of(name, id))
-          and (seating.pause_of(name) or redis.call('ZLEXCOUNT', grouped, '[\0' .. '6' .. name .. '\0', '(\0' .. '6' .. name .. '\1') > 0)
-        if not is_held and not (entry and redis.call('ZSCORE', grouped, entry)) then letters[i] = letters[i] .. 'g' end
+        local is_held = entry and redis.call('ZSCORE', KEYS.grouped, seating.seat_of(name, id))
+          and (seating.pause_of(name) or redis.call('ZLEXCOUNT', KEYS.grouped, '[\0' .. '6' .. name .. '\0', '(\0' .. '6' .. name .. '\1') > 0)
+        if not is_held and not (entry and redis.call('ZSCORE', KEYS.grouped, entry)) then letters[i] = letters[i] .. 'g' end
       end
     end
   end

@@ -12,8 +12,8 @@ Cost     one HLEN, four ZCARD, where there is a number of slots
 limited = tonumber(string.match(concurrency or '', '^%d+:(%d+):') or ARGV[#ARGV - 1])
 limit = tonumber(limit)
 if limited > 0 then
-  in_runs = redis.call('HLEN', jobs)
-  for _, other in ipairs({delayed, unacked, dead, done}) do in_runs = in_runs - redis.call('ZCARD', other) end
+  in_runs = redis.call('HLEN', KEYS.jobs)
+  for _, other in ipairs({KEYS.delayed, KEYS.unacked, KEYS.dead, KEYS.done}) do in_runs = in_runs - redis.call('ZCARD', other) end
   in_runs = math.max(in_runs, 0)
   limit = math.min(limit, limited - in_runs)
 else

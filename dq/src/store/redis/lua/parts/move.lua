@@ -9,8 +9,8 @@ Cost     one ZRANGE; per leaf HGET, HMGET, ZREM, two HDEL, HSET, ZADD; at most 4
 ]]
 do
   local moved, was_at = 0, far_at
-  redis.call('HLEN', jobs)
-  redis.call('ZCARD', delayed)
+  redis.call('HLEN', KEYS.jobs)
+  redis.call('ZCARD', KEYS.delayed)
   -- include bulk.lua
   -- include far.lua
   -- include score.lua
@@ -18,21 +18,21 @@ do
   -- include groups.lua
   -- include near.lua
   while true do
-    local bound = redis.call('ZRANGE', far, '0', '0')[1]
+    local bound = redis.call('ZRANGE', KEYS.far, '0', '0')[1]
     far_at = bound and base_of(bound) or nil
     if not bound or far_at > floor + NEAR or moved == 4 then break end
     local ids = ids_in(leaf_at(bound))
-    local values = #ids > 0 and redis.call('HMGET', far_jobs, unpack(ids)) or {}
-    redis.call('ZREM', far, bound)
-    redis.call('HDEL', far_leaves, bound)
-    write('HDEL', far_jobs, ids)
+    local values = #ids > 0 and redis.call('HMGET', KEYS.far_jobs, unpack(ids)) or {}
+    redis.call('ZREM', KEYS.far, bound)
+    redis.call('HDEL', KEYS.far_leaves, bound)
+    write('HDEL', KEYS.far_jobs, ids)
     put_near(ids, values)
-    if #ids == 0 then redis.call('HSET', meta, 'far-lost', int((tonumber(redis.call('HGET', meta, 'far-lost') or '') or 0) + 1)) end
+    if #ids == 0 then redis.call('HSET', KEYS.meta, 'far-lost', int((tonumber(redis.call('HGET', KEYS.meta, 'far-lost') or '') or 0) + 1)) end
     moved = moved + 1
   end
   if not far_at then
-    redis.call('HDEL', meta, 'far')
+    redis.call('HDEL', KEYS.meta, 'far')
   elseif far_at ~= was_at then
-    redis.call('HSET', meta, 'far', int(far_at))
+    redis.call('HSET', KEYS.meta, 'far', int(far_at))
   end
 end

@@ -16,8 +16,8 @@ local function put_near(ids, values)
       members[#members + 1], members[#members + 2] = score(due_in(values[i]), record), id
     end
   end
-  write('HSET', jobs, fields)
-  write('ZADD', delayed, members)
+  write('HSET', KEYS.jobs, fields)
+  write('ZADD', KEYS.delayed, members)
   if has_groups then
     for i, id in ipairs(ids) do
       if values[i] then seating.join(id, record_in(values[i]), due_in(values[i])) end
@@ -38,10 +38,10 @@ local function bring_near(ids, values)
     end
   end
   if #brought == 0 then return end
-  redis.call('HLEN', jobs)
-  redis.call('ZCARD', delayed)
-  redis.call('HLEN', far_leaves)
-  write('HDEL', far_jobs, brought)
+  redis.call('HLEN', KEYS.jobs)
+  redis.call('ZCARD', KEYS.delayed)
+  redis.call('HLEN', KEYS.far_leaves)
+  write('HDEL', KEYS.far_jobs, brought)
   for bound, gone in pairs(gone_of) do leave_leaf(bound, gone) end
   put_near(ids, values)
 end

@@ -8,7 +8,7 @@ Cost     nothing for most batches; otherwise one HSET
 ]]
 local come
 local knows_far = earliest_far == math.huge or (tonumber(far_at or '') or math.huge) <= earliest_far
-if not knows_far then redis.call('HSET', meta, 'far', int(earliest_far)) end
+if not knows_far then redis.call('HSET', KEYS.meta, 'far', int(earliest_far)) end
 if earliest < (tonumber(head) or math.huge) then
   come = earliest
 elseif not knows_far and earliest_far < (tonumber(head) or math.huge) then

@@ -8,10 +8,10 @@ Cost     two ZRANGE and a ZSCORE for each group
 ]]
 -- include metadata.lua
 -- include groups.lua
-local before, at = seating.head() or math.huge, redis.call('HGET', meta, 'groups-at') or ''
+local before, at = seating.head() or math.huge, redis.call('HGET', KEYS.meta, 'groups-at') or ''
 local from = at == '' and '[\1' or '(' .. at .. '\1'
 for _ = 1, 200 do
-  local entry = redis.call('ZRANGE', grouped, from, '+', 'BYLEX', 'LIMIT', '0', '1')[1]
+  local entry = redis.call('ZRANGE', KEYS.grouped, from, '+', 'BYLEX', 'LIMIT', '0', '1')[1]
   if not entry then
     at = ''
     break
@@ -25,8 +25,8 @@ for _ = 1, 200 do
     from = '(' .. entry
   end
 end
-redis.call('HSET', meta, 'groups-at', at)
-if redis.call('EXISTS', grouped) == 0 then
-  for _, id in ipairs(redis.call('ZRANGE', delayed, int(seating.BLOCKED), '+inf', 'BYSCORE', 'LIMIT', '0', '1000')) do seating.shift(id, false) end
+redis.call('HSET', KEYS.meta, 'groups-at', at)
+if redis.call('EXISTS', KEYS.grouped) == 0 then
+  for _, id in ipairs(redis.call('ZRANGE', KEYS.delayed, int(seating.BLOCKED), '+inf', 'BYSCORE', 'LIMIT', '0', '1000')) do seating.shift(id, false) end
 end
-if (seating.head() or math.huge) < before then redis.pcall('PUBLISH', string.sub(meta, 1, -5) .. 'wake', 'due') end
+if (seating.head() or math.huge) < before then redis.pcall('PUBLISH', string.sub(KEYS.meta, 1, -5) .. 'wake', 'due') end

@@ -28,7 +28,7 @@ for i = others, #ARGV, 5 do
   ids[#ids + 1], expected[#ids + 1] = ARGV[i], ARGV[i + 1]
   at[#ids] = i
 end
-local tokens, dropped, later = read('HMGET', running, ids), {}, {}
+local tokens, dropped, later = read('HMGET', KEYS.running, ids), {}, {}
 -- Positions of outcomes of this node's runs: acks that only remove the job, and those that need more.
 local plain, planned = {}, {}
 for i = 1, #ids do
@@ -43,11 +43,11 @@ end
 for _, i in ipairs(planned) do
   -- A key of a wrong type is found before the first write.
   local outcome = i > acks and ARGV[at[i] + 2]
-  if outcome == 'n' then redis.call('ZCARD', schedules) end
-  if outcome and #ARGV[at[i] + 3] > 1 and string.find(outcome, '^[ax]') then redis.call('ZCARD', outbox) end
+  if outcome == 'n' then redis.call('ZCARD', KEYS.schedules) end
+  if outcome and #ARGV[at[i] + 3] > 1 and string.find(outcome, '^[ax]') then redis.call('ZCARD', KEYS.outbox) end
 end
 if rare > 0 or #planned > 0 then
-  wrong = wrong_type(true)
+  local wrong = wrong_type(true)
   if wrong then return wrong end
 end
 local planned_ids, positions, commands, texts = {}, {}, {}, {}
@@ -56,13 +56,13 @@ for k, i in ipairs(planned) do
   positions[ids[i]] = i
 end
 if has_pending then
-  if redis.call('EXISTS', replacements) == 1 then
-    for k = #planned, fitting({replacements}, planned_ids, most) + 1, -1 do
+  if redis.call('EXISTS', KEYS.replacements) == 1 then
+    for k = #planned, fitting({KEYS.replacements}, planned_ids, most) + 1, -1 do
       later[#later + 1] = planned[k]
       planned[k], planned_ids[k] = nil, nil
     end
   end
-  commands = read('HMGET', pending, planned_ids)
+  commands = read('HMGET', KEYS.pending, planned_ids)
 end
 if #planned > 0 then
   -- Of an ack without a pending command, only a retention matters.
@@ -72,13 +72,13 @@ if #planned > 0 then
   end
   for k, text in ipairs(metadata_of(reads)) do texts[reads[k]] = text end
 end
-local crash_texts = rare > 0 and read('HMGET', crashes, planned_ids) or {}
-redis.call('HDEL', pending, '')
-write('HDEL', running, plain)
-write('HDEL', jobs, plain)
+local crash_texts = rare > 0 and read('HMGET', KEYS.crashes, planned_ids) or {}
+redis.call('HDEL', KEYS.pending, '')
+write('HDEL', KEYS.running, plain)
+write('HDEL', KEYS.jobs, plain)
 if rare > 0 then
-  write('HDEL', crashes, plain)
-  write('HDEL', metadata, plain)
+  write('HDEL', KEYS.crashes, plain)
+  write('HDEL', KEYS.metadata, plain)
 end
 note('k', '', node, plain, 1, #plain)
 note('ea', '', node, plain, 1, #plain)

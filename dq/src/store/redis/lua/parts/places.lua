@@ -7,7 +7,7 @@ Cost     four ZMSCORE per 1000 ids
 ]]
 local function places_of(ids)
   local places, times = {}, {}
-  for _, place in ipairs({{'d', delayed}, {'u', unacked}, {'x', dead}, {'f', done}}) do
+  for _, place in ipairs({{'d', KEYS.delayed}, {'u', KEYS.unacked}, {'x', KEYS.dead}, {'f', KEYS.done}}) do
     local state, key = place[1], place[2]
     local scores = read('ZMSCORE', key, ids)
     for i = 1, #ids do

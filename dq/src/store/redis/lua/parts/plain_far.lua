@@ -30,7 +30,7 @@ for i = 6, 4 + 2 * groups, 2 do
 end
 local head
 if n > 0 or not far_at or earliest_far < (tonumber(far_at) or math.huge) then
-  head = redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')[2]
+  head = redis.call('ZRANGE', KEYS.delayed, 0, 0, 'WITHSCORES')[2]
   if priorities then
     -- include head.lua
   end
@@ -38,30 +38,30 @@ end
 -- A job alone whose leaf has room needs nothing of the tree but that leaf.
 local id, bound, leaf = far_fields[1], nil, nil
 if f == 2 then
-  bound = redis.call('ZRANGE', far, string.format('[%015d', earliest_far) .. id, '-', 'BYLEX', 'REV', 'LIMIT', '0', '1')[1]
-  leaf = redis.call('HGET', far_leaves, bound or '')
+  bound = redis.call('ZRANGE', KEYS.far, string.format('[%015d', earliest_far) .. id, '-', 'BYLEX', 'REV', 'LIMIT', '0', '1')[1]
+  leaf = redis.call('HGET', KEYS.far_leaves, bound or '')
 elseif f > 0 then
-  redis.call('ZCARD', far)
-  redis.call('HLEN', far_leaves)
+  redis.call('ZCARD', KEYS.far)
+  redis.call('HLEN', KEYS.far_leaves)
 end
 local size = leaf and string.byte(leaf, 3) or 67
-if n > 0 then redis.call('HLEN', jobs) end
-if f > 0 then redis.call('HSET', far_jobs, unpack(far_fields)) end
+if n > 0 then redis.call('HLEN', KEYS.jobs) end
+if f > 0 then redis.call('HSET', KEYS.far_jobs, unpack(far_fields)) end
 if size < 67 then
-  redis.call('HSET', far_leaves, bound, '\220\0' .. string.char(size + 1) .. string.sub(leaf, 4) .. cmsgpack.pack(id))
+  redis.call('HSET', KEYS.far_leaves, bound, '\220\0' .. string.char(size + 1) .. string.sub(leaf, 4) .. cmsgpack.pack(id))
 elseif f > 0 then
   -- include far.lua
   -- include put_far.lua
   for _, group in ipairs(far_groups) do put_far(group[1], group[2]) end
 end
 if n > 0 then
-  redis.call('HSET', jobs, unpack(fields))
+  redis.call('HSET', KEYS.jobs, unpack(fields))
   local entries = queued
   if string.find(flags, 'p', 1, true) then
     local list, from = fields, 1
     -- include scored.lua
   end
-  redis.call('ZADD', delayed, unpack(entries))
+  redis.call('ZADD', KEYS.delayed, unpack(entries))
 end
 if history_setting or events then
   -- include recorder.lua

@@ -12,7 +12,7 @@ do
   local MINUTE, LEAF = 60000, 67
   -- include order.lua
   local function following_of(bound)
-    return redis.call('ZRANGE', far, '(' .. bound, '+', 'BYLEX', 'LIMIT', '0', '1')[1]
+    return redis.call('ZRANGE', KEYS.far, '(' .. bound, '+', 'BYLEX', 'LIMIT', '0', '1')[1]
   end
   -- Splits a full leaf in two at (due, id). Its jobs come as two lists.
   local function split(bound, ids, dues, due, id)
@@ -26,13 +26,13 @@ do
       end
     end
     local new_bound = string.format('%015d', least) .. least_id
-    redis.call('ZADD', far, '0', new_bound)
+    redis.call('ZADD', KEYS.far, '0', new_bound)
     put_ids(new_bound, '', upper, 1, #upper)
     if lower[1] then
       put_ids(bound, '', lower, 1, #lower)
     else
-      redis.call('HDEL', far_leaves, bound)
-      redis.call('ZREM', far, bound)
+      redis.call('HDEL', KEYS.far_leaves, bound)
+      redis.call('ZREM', KEYS.far, bound)
     end
     return least
   end
@@ -41,10 +41,10 @@ do
     local ids, new_bound = ids_in(leaf), string.format('%015d', due) .. first
     -- Another program has written it.
     if not ids[1] then
-      redis.call('HDEL', far_leaves, bound)
+      redis.call('HDEL', KEYS.far_leaves, bound)
       return
     end
-    local values, dues, latest = redis.call('HMGET', far_jobs, unpack(ids)), {}, 0
+    local values, dues, latest = redis.call('HMGET', KEYS.far_jobs, unpack(ids)), {}, 0
     for i = 1, #ids do
       dues[i] = values[i] and due_in(values[i]) or 0
       latest = math.max(latest, dues[i])
@@ -57,7 +57,7 @@ do
     if is_behind or is_many then
       local next_due = following and base_of(following)
       if not is_behind then next_due = split(bound, ids, dues, due, first) end
-      redis.call('ZADD', far, '0', new_bound)
+      redis.call('ZADD', KEYS.far, '0', new_bound)
       return next_due ~= due and new_bound or nil
     end
     local sorted = {unpack(dues)}
@@ -80,7 +80,7 @@ do
       local bound, to, is_many = leaf_of(due, ids[at]), count, false
       if not bound then
         bound = string.format('%015d', due - due % MINUTE)
-        redis.call('ZADD', far, '0', bound)
+        redis.call('ZADD', KEYS.far, '0', bound)
       end
       local leaf, own = leaf_at(bound), nil
       if at < to then
@@ -102,7 +102,7 @@ do
         at = to + 1
         if at <= count then
           own = string.format('%015d', due) .. ids[at]
-          redis.call('ZADD', far, '0', own)
+          redis.call('ZADD', KEYS.far, '0', own)
         end
       end
     end

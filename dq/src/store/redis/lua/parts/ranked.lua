@@ -11,7 +11,7 @@ Cost     three ZRANGE of `limit` entries each at most; one more if there are gro
 ]]
 ids, scores, members, is_short = {}, {}, {}, false
 if latest >= 0 then
-  local parts, most_ids, last = {}, tonumber(limit), has_groups and call('ZRANGE', grouped, '(\0' .. '8', '[\0' .. '0', 'BYLEX', 'REV', 'LIMIT', '0', '1')[1]
+  local parts, most_ids, last = {}, tonumber(limit), has_groups and call('ZRANGE', KEYS.grouped, '(\0' .. '8', '[\0' .. '0', 'BYLEX', 'REV', 'LIMIT', '0', '1')[1]
   -- The entries of pauses and rates are behind those of turns.
   if last and string.byte(last, 2) > 50 then
     -- rare pauses.lua
@@ -24,7 +24,7 @@ if latest >= 0 then
   if last then
     their_turns = {}
     for n, digit in ipairs({'1', '0', '2', string.byte(last, 2) == 55 and '7' or nil}) do
-      local entries = call('ZRANGE', grouped, '[\0' .. digit, '(\0' .. digit + 1, 'BYLEX', 'LIMIT', '0', limit)
+      local entries = call('ZRANGE', KEYS.grouped, '[\0' .. digit, '(\0' .. digit + 1, 'BYLEX', 'LIMIT', '0', limit)
       local waiting, found, turns = {}, {}, {}
       for i, entry in ipairs(entries) do waiting[i] = string.sub(entry, 19) end
       local places = #entries > 0 and call('ZMSCORE', place, unpack(waiting)) or {}
@@ -34,7 +34,7 @@ if latest >= 0 then
           found[#found + 1], found[#found + 2], turns[#turns + 1] = waiting[i], at % PRIORITY, string.sub(entry, 2, 18)
         else
           -- Another program has moved the job, or made the entry.
-          call('ZREM', grouped, entry)
+          call('ZREM', KEYS.grouped, entry)
         end
       end
       parts[3 + n] = {found = found, turns = turns, at = 0, shift = 0, later = n < 4 and (n - 1) * ageing or 1e15}

@@ -23,22 +23,22 @@ Cost     no command while nobody wants to know, but one HDEL once nobody listens
 ]]
 do
   -- A key of a wrong type is found before the first write.
-  local has_members = tells_moves and redis.call('HLEN', members) > 0
-  if has_members then redis.call('ZCARD', outbox) end
+  local has_members = tells_moves and redis.call('HLEN', KEYS.members) > 0
+  if has_members then redis.call('ZCARD', KEYS.outbox) end
   local is_listened, made = events and (tonumber(events) or 0) > floor, {}
   local minute = math.floor(floor / 60000)
   tells_moves = is_listened or history_setting
-  local in_slot = statistics and redis.call('HGET', statistics, int(minute % 1440))
+  local in_slot = KEYS.statistics and redis.call('HGET', KEYS.statistics, int(minute % 1440))
   function note(kind, number, name, ids, from, to)
-    if not (tells_moves or has_members or statistics and string.find(kind, '^[cex]')) then return end
+    if not (tells_moves or has_members or KEYS.statistics and string.find(kind, '^[cex]')) then return end
     if not from then ids, from, to = {ids}, 1, 1 end
     made[#made + 1] = {letter = string.sub(kind, 1, 1), kind = kind, number = number, name = name, ids = ids, from = from, to = to}
   end
   function keep_notes()
     -- Nobody listens any more, and the next steps need not look.
-    if events and not is_listened then redis.call('HDEL', meta, 'events') end
+    if events and not is_listened then redis.call('HDEL', KEYS.meta, 'events') end
     if #made == 0 then return end
-    if statistics then
+    if KEYS.statistics then
       local SHAPE, SHAPE_BYTES, LATE = '<I4I4I4I4I4I4I8I6I4I4I4I4I4I4I4I4', 70, {10, 100, 1000, 10000, 60000, 600000, 3600000}
       local MOST_LATE, MOST_SUM = 281474976710655, 9007199254740991
       local counts, has_counted = in_slot and #in_slot == SHAPE_BYTES and {struct.unpack(SHAPE, in_slot)}, false
@@ -60,8 +60,8 @@ do
           count(6, jobs)
         end
       end
-      if has_counted then redis.call('HSET', statistics, int(minute % 1440), struct.pack(SHAPE, unpack(counts, 1, 16))) end
-      if has_counted and is_new then redis.call('EXPIRE', statistics, 90000) end
+      if has_counted then redis.call('HSET', KEYS.statistics, int(minute % 1440), struct.pack(SHAPE, unpack(counts, 1, 16))) end
+      if has_counted and is_new then redis.call('EXPIRE', KEYS.statistics, 90000) end
     end
     local function for_each_move(visit)
       for _, one in ipairs(made) do
@@ -84,7 +84,7 @@ do
         end
       end)
       if #lines == 0 then return end
-      redis.pcall('PUBLISH', string.sub(meta, 1, -5) .. 'events', string.format('%d\t%d\n', floor, more) .. table.concat(lines, '\n'))
+      redis.pcall('PUBLISH', string.sub(KEYS.meta, 1, -5) .. 'events', string.format('%d\t%d\n', floor, more) .. table.concat(lines, '\n'))
     end
     local function ask(...)
       local answer = redis.pcall(...)
@@ -97,10 +97,10 @@ do
         if string.find('kdgzo', last[id], 1, true) then candidates[#candidates + 1] = id end
       end
       if #candidates == 0 then return gone, 0 end
-      local done_at = ask('ZMSCORE', done, unpack(candidates))
-      local due_at = ask('ZMSCORE', broadcasts, unpack(candidates))
+      local done_at = ask('ZMSCORE', KEYS.done, unpack(candidates))
+      local due_at = ask('ZMSCORE', KEYS.broadcasts, unpack(candidates))
       for i, id in ipairs(candidates) do
-        local is_there = done_at[i] or due_at[i] or last[id] == 'o' and ask('HEXISTS', jobs, id) == 1
+        local is_there = done_at[i] or due_at[i] or last[id] == 'o' and ask('HEXISTS', KEYS.jobs, id) == 1
         if not is_there then gone[id], count = true, count + 1 end
       end
       return gone, count
@@ -116,8 +116,8 @@ do
     end
     local function forget_histories(ids)
       if #ids == 0 then return end
-      ask('HDEL', history, unpack(ids))
-      ask('ZREM', history_ends, unpack(ids))
+      ask('HDEL', KEYS.history, unpack(ids))
+      ask('ZREM', KEYS.history_ends, unpack(ids))
     end
     -- The history of a job that is gone now is kept for a time, or goes too.
     local function keep_histories()
@@ -139,14 +139,14 @@ do
           if gone[id] then members[#members + 1], members[#members + 2] = int(floor + after_end), id end
         end
         forget_histories(removed)
-        if #back > 0 then ask('ZREM', history_ends, unpack(back)) end
-        local old = #kept > 0 and ask('HMGET', history, unpack(kept)) or {}
+        if #back > 0 then ask('ZREM', KEYS.history_ends, unpack(back)) end
+        local old = #kept > 0 and ask('HMGET', KEYS.history, unpack(kept)) or {}
         for i, id in ipairs(kept) do fields[2 * i - 1], fields[2 * i] = id, newest((old[i] or '') .. lines[id], most) end
-        if #kept > 0 then ask('HSET', history, unpack(fields)) end
+        if #kept > 0 then ask('HSET', KEYS.history, unpack(fields)) end
         if after_end > 0 and gone_count > 0 then
-          ask('ZADD', history_ends, unpack(members))
-          local over = (tonumber(ask('ZCARD', history_ends)) or 0) - MOST_ENDED
-          if over > 0 then forget_histories(ask('ZRANGE', history_ends, '0', int(math.min(over, 1000) - 1))) end
+          ask('ZADD', KEYS.history_ends, unpack(members))
+          local over = (tonumber(ask('ZCARD', KEYS.history_ends)) or 0) - MOST_ENDED
+          if over > 0 then forget_histories(ask('ZRANGE', KEYS.history_ends, '0', int(math.min(over, 1000) - 1))) end
         end
       end
     end

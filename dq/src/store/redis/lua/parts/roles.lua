@@ -7,11 +7,11 @@ Holds    rule 23
 Cost     one HGET per role, one HDEL per role that is freed, one ZCARD, one HEXISTS if that finds nothing
 ]]
 local function free_role(name)
-  if redis.call('HGET', meta, name) ~= node then return false end
-  redis.call('HDEL', meta, name, name .. '-until')
+  if redis.call('HGET', KEYS.meta, name) ~= node then return false end
+  redis.call('HDEL', KEYS.meta, name, name .. '-until')
   return true
 end
 local function free_watcher_roles()
   local was_watcher, was_standby = free_role('watcher'), free_role('standby')
-  return (was_watcher or was_standby) and (redis.call('ZCARD', delayed) > 0 or redis.call('HEXISTS', meta, 'far') == 1)
+  return (was_watcher or was_standby) and (redis.call('ZCARD', KEYS.delayed) > 0 or redis.call('HEXISTS', KEYS.meta, 'far') == 1)
 end

@@ -7,7 +7,7 @@ Cost     nothing, or an HDEL
 ]]
 local says = ARGV[13] .. ' ' .. ARGV[10]
 if says == ' ' then
-  redis.call('HDEL', meta, 'rates')
+  redis.call('HDEL', KEYS.meta, 'rates')
 elseif says ~= by_code then
   changes[#changes + 1], changes[#changes + 2] = 'rates', says
 end

@@ -5,13 +5,13 @@ The cursor is '' (the beginning) or `AT:ID`: AT is a cursor of HSCAN, and ID, if
 of what HSCAN answers there with COUNT 1. That is one bucket of the hash, or the whole hash if it is small. So a page that
 has no room for all of it, too, continues where it ended.
 
-Needs    running; order
-Gives    scan_rows(limit, cursor, fitting_of): ids, tokens, and the cursor of the next page ('' after the last).
+Needs    order
+Gives    scan_rows(running, limit, cursor, fitting_of): ids, tokens, and the cursor of the next page ('' after the last).
          fitting_of(ids) is optional: how many of these ids the page may have, at least one. A page may have fewer rows than
          there is room for, and even none
 Cost     O(page), plus O(buckets) where the hash has become sparse
 ]]
-local function scan_rows(limit, cursor, fitting_of)
+local function scan_rows(running, limit, cursor, fitting_of)
   local at, last = string.match(cursor, '^(%d+):(.*)$')
   if not at then at, last = '0', '' end
   local count = last == '' and limit or 1

@@ -28,10 +28,10 @@ if rate_of_groups then
 end
 local taken, blocked, entries, seats, gone, shut_out, served = {}, {}, {}, {}, {}, {}, {}
 local function seats_of(name)
-  if not taken[name] then taken[name] = call('ZLEXCOUNT', grouped, '[' .. name .. '\0s', '(' .. name .. '\0t') end
+  if not taken[name] then taken[name] = call('ZLEXCOUNT', KEYS.grouped, '[' .. name .. '\0s', '(' .. name .. '\0t') end
   if taken[name] >= group_limit then
-    for _, entry in ipairs(call('ZRANGE', grouped, '[' .. name .. '\0s', '(' .. name .. '\0t', 'BYLEX')) do
-      if call('HEXISTS', jobs, string.sub(entry, #name + 3)) == 0 then taken[name] = taken[name] - call('ZREM', grouped, entry) end
+    for _, entry in ipairs(call('ZRANGE', KEYS.grouped, '[' .. name .. '\0s', '(' .. name .. '\0t', 'BYLEX')) do
+      if call('HEXISTS', KEYS.jobs, string.sub(entry, #name + 3)) == 0 then taken[name] = taken[name] - call('ZREM', KEYS.grouped, entry) end
     end
   end
   return taken[name]
@@ -40,8 +40,8 @@ end
 local function may_borrow(name)
   if most_seats == group_limit or taken[name] >= most_seats then return false end
   local ids = {}
-  for i, entry in ipairs(call('ZRANGE', grouped, '[' .. name .. '\0s', '(' .. name .. '\0t', 'BYLEX')) do ids[i] = string.sub(entry, #name + 3) end
-  for _, other in ipairs({delayed, unacked, dead}) do
+  for i, entry in ipairs(call('ZRANGE', KEYS.grouped, '[' .. name .. '\0s', '(' .. name .. '\0t', 'BYLEX')) do ids[i] = string.sub(entry, #name + 3) end
+  for _, other in ipairs({KEYS.delayed, KEYS.unacked, KEYS.dead}) do
     for _, at in ipairs(call('ZMSCORE', other, unpack(ids))) do
       if at then return false end
     end
@@ -63,7 +63,7 @@ for i = 1, n do
     blocked[i], has_blocked = true, true
     if records[i] then shut_out[#shut_out + 1], shut_out[#shut_out + 2] = score(tonumber(scores[2 * i]), records[i]), ids[i] end
   elseif name then
-    local due, has_seat, is_held = tonumber(scores[2 * i]), call('ZSCORE', grouped, seating.seat_of(name, ids[i])), is_paused(name)
+    local due, has_seat, is_held = tonumber(scores[2 * i]), call('ZSCORE', KEYS.grouped, seating.seat_of(name, ids[i])), is_paused(name)
     local starts = not is_held and group_rates and group_rates.starts(name, records[i])
     if starts then
       is_held = true
@@ -92,10 +92,10 @@ if has_blocked then
   are_elsewhere = function() return blocked end
 end
 function seated()
-  write('ZADD', delayed, shut_out)
-  write('ZADD', grouped, entries)
-  write('ZREM', grouped, gone)
-  write('ZADD', grouped, seats)
+  write('ZADD', KEYS.delayed, shut_out)
+  write('ZADD', KEYS.grouped, entries)
+  write('ZREM', KEYS.grouped, gone)
+  write('ZADD', KEYS.grouped, seats)
   local opens = group_rates and group_rates.write()
   if opens then
     pauses = pauses or {next = math.huge}

@@ -15,9 +15,9 @@ if limited and more and in_runs + claimed >= limited then
   more, come_at = false, next_tick
 else
   if shut then
-    call('HDEL', meta, 'shut')
+    call('HDEL', KEYS.meta, 'shut')
     -- The watcher sleeps until a slot is free, and does not know of what is due later.
-    if come_at and watcher and watcher ~= node then redis.pcall('PUBLISH', string.sub(meta, 1, -5) .. 'wake', 'due') end
+    if come_at and watcher and watcher ~= node then redis.pcall('PUBLISH', string.sub(KEYS.meta, 1, -5) .. 'wake', 'due') end
   end
   if starts_at and starts_at > micros and not choose then
     come_at = come_at or has_groups and limit == '0' and 0

@@ -12,17 +12,17 @@ Cost     one PUBLISH; two and an HDEL when the holder does not listen; an HSET w
 local function publish(channel, text) return redis.pcall('PUBLISH', channel, text) end
 local function signal(text, role, holder, lapses, due)
   local lasts = holder and lapses and floor <= (tonumber(lapses) or -1)
-  if lasts and publish(wake .. ':' .. holder, due and text .. ' ' .. int(due) or text) ~= 0 then
+  if lasts and publish(KEYS.wake .. ':' .. holder, due and text .. ' ' .. int(due) or text) ~= 0 then
     local until_due = due and math.max(due, floor) + 200
-    if due and until_due < tonumber(lapses) then redis.call('HSET', meta, role .. '-until', int(until_due)) end
+    if due and until_due < tonumber(lapses) then redis.call('HSET', KEYS.meta, role .. '-until', int(until_due)) end
     return
   end
-  if lasts then redis.call('HDEL', meta, role, role .. '-until') end
-  publish(wake, text)
+  if lasts then redis.call('HDEL', KEYS.meta, role, role .. '-until') end
+  publish(KEYS.wake, text)
 end
 local function head_of(place)
   local head
-  if place == delayed and priorities then
+  if place == KEYS.delayed and priorities then
     -- include head.lua
   else
     head = redis.call('ZRANGE', place, 0, 0, 'WITHSCORES')[2]
@@ -34,6 +34,6 @@ local function signal_earlier(place, before, earliest, tick)
   if tick and not is_earlier then earliest, is_earlier = tick, true end
   if not is_earlier then return end
   if place == 'd' then return signal('due', 'watcher', watcher, watcher_until, earliest) end
-  local publisher = redis.call('HMGET', meta, 'publisher', 'publisher-until')
+  local publisher = redis.call('HMGET', KEYS.meta, 'publisher', 'publisher-until')
   signal('broadcast', 'publisher', publisher[1], publisher[2])
 end

@@ -5,6 +5,6 @@ Gives    shut: false
 Holds    rules 23, 29
 Cost     an HDEL and a signal
 ]]
-redis.call('HDEL', meta, 'shut')
+redis.call('HDEL', KEYS.meta, 'shut')
 shut = false
 signal('due', 'watcher', watcher, watcher_until, floor)

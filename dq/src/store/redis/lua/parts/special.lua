@@ -12,8 +12,8 @@ if is_grouped then
 end
 local has_schedules = flags ~= '' and string.find(flags, 'h', 1, true)
 -- A key of a wrong type is found before the first write.
-if has_schedules then redis.call('ZCARD', schedules) end
-if flags ~= '' and string.find(flags, 'u', 1, true) then redis.call('ZCARD', taken) end
+if has_schedules then redis.call('ZCARD', KEYS.schedules) end
+if flags ~= '' and string.find(flags, 'u', 1, true) then redis.call('ZCARD', KEYS.taken) end
 -- include bulk.lua
 -- include far.lua
 -- include score.lua
@@ -40,7 +40,7 @@ end
 -- Until when the ids that callers chose are taken, what is to be written of that, and until when any id is taken at most.
 -- And when schedules are due.
 local taking = {ends = {}, members = {}, ticks = {}, last = tonumber(taken_until or 0)}
-for i, score in ipairs(chosen and taken_until and read('ZMSCORE', taken, chosen) or {}) do
+for i, score in ipairs(chosen and taken_until and read('ZMSCORE', KEYS.taken, chosen) or {}) do
   if score and tonumber(score) >= floor + 1 then taking.ends[chosen[i]] = tonumber(score) end
 end
 -- What the store knows of the ids that callers chose.
@@ -64,14 +64,14 @@ do
   end
   -- Which of these ids have a record. Where records may be large, it asks id by id and reads none.
   local function recorded_of(ids)
-    local recorded, records = {}, (tonumber(largest or '') or math.huge) * #ids <= MOST_READ and read('HMGET', jobs, ids)
+    local recorded, records = {}, (tonumber(largest or '') or math.huge) * #ids <= MOST_READ and read('HMGET', KEYS.jobs, ids)
     for i, id in ipairs(ids) do
-      if records and records[i] or not records and redis.call('HEXISTS', jobs, id) == 1 then recorded[#recorded + 1] = id end
+      if records and records[i] or not records and redis.call('HEXISTS', KEYS.jobs, id) == 1 then recorded[#recorded + 1] = id end
     end
     return recorded
   end
-  if chosen and redis.call('EXISTS', far_jobs) == 1 then
-    local values, replaced, at = read('HMGET', far_jobs, chosen), {}, 0
+  if chosen and redis.call('EXISTS', KEYS.far_jobs) == 1 then
+    local values, replaced, at = read('HMGET', KEYS.far_jobs, chosen), {}, 0
     for i = 6, 4 + 2 * groups, 2 do
       local duplicate = string.byte(ARGV[i])
       for _ = 1, duplicate ~= GENERATED and ARGV[i + 1] or 0 do
@@ -81,7 +81,7 @@ do
     end
     if next(replaced) then
       -- A server whose memory is full must refuse an add, and to bring jobs near begins with a removal.
-      redis.call('HSET', meta, 'protocol', PROTOCOL)
+      redis.call('HSET', KEYS.meta, 'protocol', PROTOCOL)
       bring_near(chosen, replaced)
     end
   end
@@ -89,7 +89,7 @@ do
     local recorded = recorded_of(chosen)
     if #recorded > 0 then
       local places, times = places_of(recorded)
-      local pending_texts, unplaced = read('HMGET', pending, recorded), {}
+      local pending_texts, unplaced = read('HMGET', KEYS.pending, recorded), {}
       for i, id in ipairs(recorded) do
         states[id], dues[id], commands[id] = places[i], times[i], parse_command(pending_texts[i])
         if places[i] == 'r' then unplaced[#unplaced + 1] = id end
@@ -102,8 +102,8 @@ do
         if not (commands[id] and commands[id].deliver) then states[id] = 'f' end
       end
     end
-    if redis.call('EXISTS', broadcasts) == 1 then
-      local times = read('ZMSCORE', broadcasts, chosen)
+    if redis.call('EXISTS', KEYS.broadcasts) == 1 then
+      local times = read('ZMSCORE', KEYS.broadcasts, chosen)
       for i, id in ipairs(chosen) do broadcast_dues[id] = times[i] end
     end
     if has_extensions or has_groups then
@@ -222,7 +222,7 @@ for i = 6, 4 + 2 * groups, 2 do
     answers[#answers + 1] = answer
     local first = string.sub(answer, 1, 1)
     if first == 'E' then
-      note('s', int(extended_due), string.match(calls, ':calls:(.*)$'), ARGV[at])
+      note('s', int(extended_due), string.match(KEYS.calls, ':calls:(.*)$'), ARGV[at])
     elseif first == 'W' or first == 'I' then
       note('v', '', '', ARGV[at])
     elseif string.find(first, '[ADUX]') then
@@ -233,44 +233,44 @@ for i = 6, 4 + 2 * groups, 2 do
   end
 end
 if #moved > 0 then
-  for _, place in ipairs({delayed, unacked, dead, done}) do write('ZREM', place, moved) end
-  write('HDEL', crashes, moved)
-  write('HDEL', pending, moved)
-  write('HDEL', replacements, moved)
-  write('HDEL', jobs, removed_jobs)
-  write('HDEL', metadata, moved)
+  for _, place in ipairs({KEYS.delayed, KEYS.unacked, KEYS.dead, KEYS.done}) do write('ZREM', place, moved) end
+  write('HDEL', KEYS.crashes, moved)
+  write('HDEL', KEYS.pending, moved)
+  write('HDEL', KEYS.replacements, moved)
+  write('HDEL', KEYS.jobs, removed_jobs)
+  write('HDEL', KEYS.metadata, moved)
 end
 if #removed_broadcasts > 0 then
-  write('ZREM', broadcasts, removed_broadcasts)
-  write('HDEL', broadcast_jobs, removed_broadcasts)
+  write('ZREM', KEYS.broadcasts, removed_broadcasts)
+  write('HDEL', KEYS.broadcast_jobs, removed_broadcasts)
 end
-local head = head_of(delayed)
-write('HSET', far_jobs, far_fields)
+local head = head_of(KEYS.delayed)
+write('HSET', KEYS.far_jobs, far_fields)
 for _, options in ipairs(far_groups) do put_far(options.due, options.far_ids) end
-write('HSET', jobs, job_fields)
-write('HDEL', metadata, extended)
-write('ZADD', delayed, delayed_members)
+write('HSET', KEYS.jobs, job_fields)
+write('HDEL', KEYS.metadata, extended)
+write('ZADD', KEYS.delayed, delayed_members)
 if longest > LARGE then
   local own_fields = {}
   for i = 1, #job_fields, 2 do
     local own = own_metadata(job_fields[i + 1])
     if own then push(own_fields, job_fields[i], own) end
   end
-  write('HSET', metadata, own_fields)
+  write('HSET', KEYS.metadata, own_fields)
 end
 if #broadcast_members > 0 then
-  local broadcast_head = head_of(broadcasts)
-  write('HSET', broadcast_jobs, broadcast_fields)
-  write('ZADD', broadcasts, broadcast_members)
+  local broadcast_head = head_of(KEYS.broadcasts)
+  write('HSET', KEYS.broadcast_jobs, broadcast_fields)
+  write('ZADD', KEYS.broadcasts, broadcast_members)
   signal_earlier('b', broadcast_head, earliest_broadcast)
 end
-write('HSET', pending, pending_fields)
-write('HSET', replacements, replacement_fields)
+write('HSET', KEYS.pending, pending_fields)
+write('HSET', KEYS.replacements, replacement_fields)
 if has_schedules then
   for job = FIRST_JOB, #ARGV, 2 do
-    if string.sub(ARGV[job], 1, 12) == 'dq:schedule:' then redis.call('ZADD', schedules, 0, ARGV[job]) end
+    if string.sub(ARGV[job], 1, 12) == 'dq:schedule:' then redis.call('ZADD', KEYS.schedules, 0, ARGV[job]) end
   end
-  for id, due in pairs(taking.ticks) do redis.pcall('ZADD', ticks, int(due), id) end
+  for id, due in pairs(taking.ticks) do redis.pcall('ZADD', KEYS.ticks, int(due), id) end
 end
 if #taking.members > 0 then
   -- rare take.lua
@@ -281,7 +281,7 @@ if string.find(flags, 'm', 1, true) then
   end)()
 end
 local answer = all_added and 'a*' or 'a' .. table.concat(answers)
-if is_grouped then redis.call('HSET', meta, 'groups', int(tonumber(has_groups) or micros), 'priorities', 1) end
+if is_grouped then redis.call('HSET', KEYS.meta, 'groups', int(tonumber(has_groups) or micros), 'priorities', 1) end
 -- include note.lua
 -- include keep.lua
 if has_groups then earliest = seating.regroup() or math.huge end

@@ -6,7 +6,7 @@ Gives    `meta` says until when steps look for taken ids. The key expires an hou
 Holds    rules 1, 5, 18: it comes after the writes for which a server with full memory refuses the step
 Cost     ZADD, HSET, EXPIRE and ZRANGE; ZREM if some are forgotten: at most two for each that is written, and 10
 ]]
-write('ZADD', taken, taking.members)
-redis.call('HSET', meta, 'taken', int(taking.last))
-redis.call('EXPIRE', taken, int(math.ceil((taking.last - floor) / 1000) + 3600))
-write('ZREM', taken, redis.call('ZRANGE', taken, '-inf', int(floor - 3600000), 'BYSCORE', 'LIMIT', '0', int(#taking.members + 10)))
+write('ZADD', KEYS.taken, taking.members)
+redis.call('HSET', KEYS.meta, 'taken', int(taking.last))
+redis.call('EXPIRE', KEYS.taken, int(math.ceil((taking.last - floor) / 1000) + 3600))
+write('ZREM', KEYS.taken, redis.call('ZRANGE', KEYS.taken, '-inf', int(floor - 3600000), 'BYSCORE', 'LIMIT', '0', int(#taking.members + 10)))

@@ -16,7 +16,7 @@ end
 local all, told_end, was_told = '*' .. node, string.match(told or '', '^(%d+) (.*)$')
 local told_until = was_told == (holder or all) and tonumber(told_end) or 0
 if told_until <= floor or told_until > floor + lasts then
-  local text, wake = format('lease %d %s', lasts, node), string.sub(meta, 1, -5) .. 'wake'
+  local text, wake = format('lease %d %s', lasts, node), string.sub(KEYS.meta, 1, -5) .. 'wake'
   if not holder or redis.pcall('PUBLISH', wake .. ':' .. holder, text) == 0 then
     holder = all
     redis.pcall('PUBLISH', wake, text)

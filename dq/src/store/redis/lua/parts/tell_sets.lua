@@ -9,7 +9,7 @@ for_each_move(function(one, id)
   if string.find(one.letter, '[kxdgzo]') then ids[#ids + 1], letters[#letters + 1] = id, one.letter end
 end)
 for first = 1, #ids, 1000 do
-  local of = redis.call('HMGET', members, unpack(ids, first, math.min(first + 999, #ids)))
+  local of = redis.call('HMGET', KEYS.members, unpack(ids, first, math.min(first + 999, #ids)))
   for n = 1, #of do
     -- What another program wrote names no set.
     if of[n] and not string.find(of[n], '^[A-Za-z0-9._:-]+%z[^%z]+%z[cwr]$') then of[n] = false end
@@ -20,7 +20,7 @@ for first = 1, #ids, 1000 do
       how = on_dead == 'c' and 'x' or on_dead
     elseif letter == 'g' or letter == 'o' then
       -- A broadcast ends a member whose place it has taken, and not one that is there.
-      how = redis.call('HEXISTS', jobs, ids[first + n - 1]) == 1 and 'w' or 'l'
+      how = redis.call('HEXISTS', KEYS.jobs, ids[first + n - 1]) == 1 and 'w' or 'l'
     end
     if of[n] and how ~= 'w' then
       telling[#telling + 1], telling[#telling + 2], telling[#telling + 3] = of[n], ids[first + n - 1], how
@@ -29,7 +29,7 @@ for first = 1, #ids, 1000 do
   end
 end
 if #gone > 0 then
-  for first = 1, #gone, 1000 do redis.call('HDEL', members, unpack(gone, first, math.min(first + 999, #gone))) end
-  if redis.call('HLEN', members) == 0 then redis.call('HDEL', meta, 'members') end
+  for first = 1, #gone, 1000 do redis.call('HDEL', KEYS.members, unpack(gone, first, math.min(first + 999, #gone))) end
+  if redis.call('HLEN', KEYS.members) == 0 then redis.call('HDEL', KEYS.meta, 'members') end
   -- include ends.lua
 end

@@ -9,7 +9,7 @@ Returns  the error `DQVERSION n` if the topic is kept under version n
 Cost     one HMGET
 ]]
 local protocol, last_fence, has_retains, watcher, watcher_until, largest, far_at, paused, draining, usual, events, history_setting,
-  concurrency, rate, waiting, group_concurrency, group_waiting, shut, priorities, has_groups, taken_until, tells_moves = unpack(redis.call('HMGET', meta, 'protocol', 'fence', 'retains', 'watcher', 'watcher-until', 'largest', 'far',
+  concurrency, rate, waiting, group_concurrency, group_waiting, shut, priorities, has_groups, taken_until, tells_moves = unpack(redis.call('HMGET', KEYS.meta, 'protocol', 'fence', 'retains', 'watcher', 'watcher-until', 'largest', 'far',
     'paused', 'draining', 'delay', 'events', 'history', 'concurrency', 'rate', 'waiting', 'group_concurrency', 'group_waiting', 'shut', 'priorities', 'groups', 'taken', 'members'))
 if protocol and protocol ~= PROTOCOL then return redis.error_reply('DQVERSION ' .. protocol) end
 local note, keep_notes

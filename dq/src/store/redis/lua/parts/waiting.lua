@@ -8,7 +8,7 @@ Returns  the answer of the step if a plain batch has no other job
 Holds    rule 29
 Cost     ZCARD and HLEN
 ]]
-local waits = redis.call('ZCARD', delayed) + redis.call('HLEN', far_jobs)
+local waits = redis.call('ZCARD', KEYS.delayed) + redis.call('HLEN', KEYS.far_jobs)
 local function set_in(field) return tonumber(string.match(field or '', '^%d+:(%d+):') or '') end
 local limits, set, set_of_groups = {}, set_in(waiting), set_in(group_waiting)
 bound = {of_groups = {}}
