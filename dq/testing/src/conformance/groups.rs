@@ -3,14 +3,16 @@
 use std::time::Duration;
 
 use super::changes::update;
-use super::copies::import_of;
+use super::copies::{copy_with, import_of};
 use super::producer::{changed, delayed};
 use super::setting::{drain, limit_to};
 use super::ticks::{new, tick};
 use super::topic::{Topic, ids, ms, secs};
-use dq::job::{GroupName, Priority, State};
+use dq::job::{GroupName, Metadata, Priority, State};
 use dq::store::step::{Change, RejoinDue, TickJob, Verdict};
-use dq::store::{AddOutcome, ChangeKind, Due, Limit, LimitKind, LinkOptions, NewJob, OnDuplicate, Signal, TopicChange};
+use dq::store::{
+    AddOutcome, ChangeKind, CopyPlace, Due, Limit, LimitKind, LinkOptions, NewJob, OnDuplicate, Signal, TopicChange,
+};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
@@ -61,6 +63,22 @@ pub async fn one_job_of_a_group_runs_at_a_time(t: &Topic) {
     assert_eq!(t.claimed_ids("n").await, [""; 0]);
     t.end("m", &second, Change::Ack).await;
     run(t, "a-3").await;
+}
+
+/// A schedule is in no group, even if an import brings one with a group: its ticks pass all limits (rules 4, 30).
+pub async fn schedule_with_a_group_waits_for_no_seat(t: &Topic) {
+    limit(t, 1).await;
+    add(t, &["a-1", "a-2"]).await;
+    let first = t.claim("n", "a-1").await;
+    let group = member("a-0", Duration::ZERO).record.metadata().expect("it decodes").group;
+    let schedule = copy_with("dq:schedule:s", CopyPlace::Delayed, t.now(), &Metadata { group, ..Metadata::default() });
+    t.import(import_of(vec![schedule], OnDuplicate::Reject)).await;
+    let claimed = t.claims("n").await;
+    assert_eq!(ids(&claimed), ["dq:schedule:s"], "the group is full");
+    t.end("n", &claimed[0], Change::Rollback).await;
+    assert_eq!(t.claimed_ids("m").await, ["dq:schedule:s"]);
+    t.end("n", &first, Change::Ack).await;
+    run(t, "a-2").await;
 }
 
 /// The jobs of a group start in the order of their due times, then of the adds (rule 4).

@@ -8,7 +8,8 @@ that has spent of its rate also has two: NUL, 6, NAME, NUL, when its next job ma
 if a job waits for the first of these times and 5 otherwise, that time and NAME.
 
 Needs    delayed, grouped; clock, bulk, metadata; PRIORITY, which the loader writes
-Gives    BLOCKED. group_of(text): name and order of the group in metadata or a record, or nil. seat_of(name, id), entry_of(name, order, due, id).
+Gives    BLOCKED. group_of(text, id): name and order of the group in metadata or a record, or nil; a schedule is in none, even if another program
+         wrote one, and `id` may be missing where it cannot be one. seat_of(name, id), entry_of(name, order, due, id).
          has_seat(id, text). join_group(id, text, due): the job waits; leave_group(id, text, due): it waits no longer and has no seat
          any more (due may be nil); free_seat(id, text). turn_entries(name, turn, id). let_next(name, turn, has_changed, borrows): the first job may be claimed, at
          this turn, µs, if it is after its due time, of a group that may borrow or another one; it stays where it is if it stands there. pause_of(name): the text, or nil; set_pause(name,
@@ -22,7 +23,8 @@ if has_groups then redis.call('ZCARD', KEYS.grouped) end
 local seating = {BLOCKED = 3 * PRIORITY}
 do
   local group_changes = {}
-  function seating.group_of(text)
+  function seating.group_of(text, id)
+    if id and string.sub(id, 1, 12) == 'dq:schedule:' then return nil end
     local first = text and string.byte(text, 1)
     if not first or first < FORMAT or first > LAST_FORMAT or first % 16 < GROUPED then return nil end
     local fields_end, _, _, group_end = ends_of(text)
@@ -40,19 +42,19 @@ do
     return known
   end
   function seating.has_seat(id, text)
-    local name = seating.group_of(text)
+    local name = seating.group_of(text, id)
     return name and redis.call('ZSCORE', KEYS.grouped, seating.seat_of(name, id))
   end
   function seating.free_seat(id, text)
-    local name = seating.group_of(text)
+    local name = seating.group_of(text, id)
     if name then table.insert(changes_of(name).seats, seating.seat_of(name, id)) end
   end
   function seating.join(id, text, due)
-    local name, order = seating.group_of(text)
+    local name, order = seating.group_of(text, id)
     if name then table.insert(changes_of(name).into, {entry = seating.entry_of(name, order, due, id), id = id}) end
   end
   function seating.leave(id, text, due)
-    local name, order = seating.group_of(text)
+    local name, order = seating.group_of(text, id)
     if name and due then table.insert(changes_of(name).out, seating.entry_of(name, order, due, id)) end
     seating.free_seat(id, text)
   end

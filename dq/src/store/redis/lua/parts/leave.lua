@@ -246,7 +246,7 @@ local function end_run(id, token, text, command, crash_text, outcome, argument, 
   if command and command.deliver then push(plan.removed_replacements, id) end
   if crash_text then push(plan.removed_crashes, id) end
   if outcome == 'o' then
-    local until_ms, name = after(argument), has_groups and seating.group_of(text) or ''
+    local until_ms, name = after(argument), has_groups and seating.group_of(text, id) or ''
     backs_off = backs_off or {}
     if not backs_off[name] or until_ms > backs_off[name].until_ms then backs_off[name] = {until_ms = until_ms, id = id} end
   end

@@ -44,7 +44,7 @@ local function letters_of(ids)
     for i, id in ipairs(ids) do
       local at = string.find(letters[i], 'j', 1, true) and tonumber(redis.call('ZSCORE', KEYS.delayed, id) or nil)
       if at and at >= seating.BLOCKED then
-        local name, order = seating.group_of(redis.call('HGET', KEYS.metadata, id) or redis.call('HGET', KEYS.jobs, id))
+        local name, order = seating.group_of(redis.call('HGET', KEYS.metadata, id) or redis.call('HGET', KEYS.jobs, id), id)
         local entry = name and seating.entry_of(name, order, at % PRIORITY, id)
         local is_held = entry and redis.call('ZSCORE', KEYS.grouped, seating.seat_of(name, id))
           and (seating.pause_of(name) or redis.call('ZLEXCOUNT', KEYS.grouped, '[\0' .. '6' .. name .. '\0', '(\0' .. '6' .. name .. '\1') > 0)

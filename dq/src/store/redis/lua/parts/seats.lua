@@ -54,7 +54,7 @@ local function is_paused(name)
 end
 local has_blocked = false
 for i = 1, n do
-  local name, order = seating.group_of(records[i])
+  local name, order = seating.group_of(records[i], ids[i])
   local turn, is_early = their_turns and their_turns[i], false
   if turn then
     is_early, gone[#gone + 1], gone[#gone + 2] = tonumber(scores[2 * i]) > latest, seating.turn_entries(name or '', turn, ids[i])

@@ -135,7 +135,7 @@ local function put(id, options, record)
   elseif broadcast_dues[id] then
     removed_broadcasts[#removed_broadcasts + 1] = id
   end
-  local waits_near = bound and bound.of_groups[options.at] and seating.group_of(record)
+  local waits_near = bound and bound.of_groups[options.at] and seating.group_of(record, id)
   if options.deliver == 'q' and options.due >= far_from and not waits_near then
     if states[id] then removed_jobs[#removed_jobs + 1] = id end
     push(far_fields, id, struct.pack('<I6', options.due) .. record)
