@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use dq::context::ContextFactory;
 use dq::job::AppName;
@@ -83,11 +83,19 @@ fn store(seed: u64, left: &Arc<AtomicU64>) -> RedisStore {
 async fn node(app: String, seed: u64, found: &AtomicU64) -> Result<(), String> {
     let left = Arc::new(AtomicU64::new(0));
     let runs = Runs::default();
-    let factory = ContextFactory::new(app.clone())
-        .without_inventory()
-        .variables([("DQ_LEASE", "1s"), ("DQ_FALLBACK_SCAN", "500ms")]);
-    let factory = factory.store(Arc::new(store(seed, &left))).provide(runs.clone()).listener::<Handles>();
-    let node = factory.start().await.map_err(|error| error.to_string())?;
+    let factory = || {
+        let factory = ContextFactory::new(app.clone()).without_inventory();
+        let factory = factory.variables([("DQ_LEASE", "1s"), ("DQ_FALLBACK_SCAN", "500ms")]);
+        factory.store(Arc::new(store(seed, &left))).provide(runs.clone()).listener::<Handles>()
+    };
+    let begin = Instant::now();
+    let node = loop {
+        match factory().start().await {
+            // The machine may be busy for longer than a start waits for its server.
+            Err(_) if begin.elapsed() < MINUTE => {}
+            started => break started.map_err(|error| error.to_string())?,
+        }
+    };
     node.ready().await;
     let app = AppName::new(app).expect("it is a name");
     let provider = dq::Provider::connect(app.as_str(), server().url()).await.map_err(|error| error.to_string())?;
