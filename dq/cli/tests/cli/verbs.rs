@@ -2,7 +2,7 @@
 
 use std::io::Write;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use dq::job::{AppName, TopicKey, TopicName};
 use dq::store::redis::RedisStore;
@@ -424,10 +424,12 @@ fn an_id_stays_taken_for_its_time_after_its_job_is_gone() {
             serde_json::json!({ "id": "once", "replaced": false, "kept": true })
         );
         let short = ["add", "orders", "1", "--id", "short", "--unique-for", "1s"];
+        let begin = Instant::now();
         assert_eq!(shop.wrote(&short), "added short\n");
         shop.wrote(&["delete", "orders", "short", "--yes"]);
-        // It is free once its second is over, which a busy machine may take to come here.
+        // It is free once its second is over, and not before. A busy machine may need that long to come here.
         while shop.ran(&short).code == 1 {}
+        assert!(begin.elapsed() >= Duration::from_secs(1), "{:?}", begin.elapsed());
         assert_eq!(shop.json(&["show", "orders", "short"])[0]["id"], "short");
     });
 }

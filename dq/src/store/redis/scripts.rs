@@ -5,11 +5,14 @@
 //! the common path of a step need not read it, and no round trip lies between the two. The loader also writes the types of the keys into the
 //! part that checks them, and what words stand for ([`words`]): the protocol version, the longest lease, [`FAR`] (ms), [`PRIORITY`], the
 //! number of the first key of rows (`FIRST`), constants of the script, and the number of a key for its name, which is as in [`Key::suffix`]
-//! (`KEYS.far_jobs`); nil where the step has no such key. Scripts are called by their hash. A server that does not know a script (because it is new, was flushed or failed over) is sent the text once. A
-//! server keeps the scripts of an older dq beside those of a newer one.
+//! (`KEYS.far_jobs`); nil where the step has no such key. A process assembles the scripts once. They are called by their hash. A server that
+//! does not know a script (because it is new, was flushed or failed over) is sent the text once. A server keeps the scripts of an older dq
+//! beside those of a newer one.
+
+mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use redis::Cmd;
@@ -140,7 +143,7 @@ impl Scripts {
     /// Assembles the scripts. `test_clock` replaces the server's.
     pub(super) fn new(test_clock: Option<Arc<dyn StoreClock>>) -> Self {
         let with_hash = |step: &Step| {
-            let mut text = assembled(*step);
+            let mut text = assembled(*step).to_owned();
             if test_clock.is_some() {
                 text = TAKE_TEST_CLOCK.to_owned() + &text.replace(SERVER_CLOCK, TEST_CLOCK);
             }
@@ -312,7 +315,12 @@ fn part(name: &str) -> Option<&'static str> {
     PARTS.iter().find(|(part, _)| *part == name).map(|(_, text)| body(text))
 }
 
-fn assembled(step: Step) -> String {
+fn assembled(step: Step) -> &'static str {
+    static TEXTS: OnceLock<Vec<String>> = OnceLock::new();
+    &TEXTS.get_or_init(|| Step::ALL.iter().copied().map(text_of).collect())[step as usize]
+}
+
+fn text_of(step: Step) -> String {
     let (longest_lease, far) = (LONGEST_LEASE.as_millis(), FAR.as_millis());
     let first = step.keys().iter().position(|key| *key == Key::Running).map_or(0, |at| at + 1);
     let mut text = "local KEYS = KEYS\n".to_owned();
@@ -350,8 +358,6 @@ fn diagnosis(step: Step) -> String {
     let check = part("types.lua").unwrap_or_default().replace("  -- include TYPES\n", &types_of(step, true));
     words::replaced(step, &format!("{check}return wrong_type(true) or 1\n"), BTreeMap::new())
 }
-
-mod words;
 
 #[cfg(test)]
 mod tests;

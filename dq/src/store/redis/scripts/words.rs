@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::Step;
 
-/// The names of constants, which are all that begin with a capital letter, and their values.
+/// The names of constants, in capital letters, and their values.
 type Constants<'a> = BTreeMap<&'a str, Cow<'a, str>>;
 
 /// Writes the numbers of keys in place of their names, and values in place of constants: those that are `given`, and those that a line of the
@@ -45,7 +45,7 @@ fn constants_of(line: &str) -> Option<impl Iterator<Item = (&str, &str)>> {
     is_all.then(|| names.split(", ").zip(values.split(", ")))
 }
 
-/// The length of the comment, the string, the word with its fields, or the character with which a text begins.
+/// The length of what a text begins with: a comment, a string, a word with its fields, or what is between such.
 fn length_of_token(text: &str, first: char) -> usize {
     let length_until = |is_end: &dyn Fn(char) -> bool| text.find(is_end).unwrap_or(text.len());
     if text.starts_with("--") {
@@ -61,7 +61,8 @@ fn length_of_token(text: &str, first: char) -> usize {
     } else if first.is_ascii_alphanumeric() || first == '_' {
         length_until(&|c| !(c.is_ascii_alphanumeric() || c == '_' || c == '.'))
     } else {
-        first.len_utf8()
+        let is_next = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '\'' | '"');
+        text.char_indices().skip(1).find(|(_, c)| is_next(*c)).map_or(text.len(), |(at, _)| at)
     }
 }
 

@@ -41,7 +41,7 @@ impl Checker {
     }
 
     /// The store falls back to a state of which this is expected. A run that was alone then, and made room for others since, counts as alone
-    /// again: if its process dies, or had died, before it is noted anew, the crash proves nothing.
+    /// again. If its process has died, or dies before the store notes how it runs, the checker cannot judge the crash.
     pub(in crate::simulation) fn falls_back(&mut self, expected: Expected, before: View) {
         let lost = std::mem::replace(&mut self.before, before);
         self.expected = expected;
