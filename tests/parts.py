@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -59,8 +60,12 @@ class Part:
             print(self.line(), flush=True)
         return self
 
+    @property
+    def is_program(self):
+        return "/" in self.name
+
     def waits(self):
-        return self.name == "servers" or any(self.name.startswith(f"dq-{package}/{name}") for package in ["tests", "dashboard", "examples"] for name in WAITING)
+        return self.name in ["servers", "servers-long", "takeovers", "storm-long"] or any(self.name.startswith(f"dq-{package}/{name}") for package in ["tests", "dashboard", "examples"] for name in WAITING)
 
     def line(self):
         over = f"  over its budget of {self.budget} s" if self.seconds > self.budget else ""
@@ -106,10 +111,25 @@ def programs(messages, filters=()):
 
 
 def run_all(parts):
-    """Runs parts, those that wait beside the others."""
-    both = [[part for part in parts if part.waits() is waits] for waits in [True, False]]
+    """Runs parts, those that wait beside the others. What is done first takes over test programs of the other, but never two that wait at a time."""
+    waiting = deque(part for part in parts if part.waits())
+    # Commands of cargo wait for one another, so one of the two has them all, and begins with them.
+    computing = deque(sorted((part for part in parts if not part.waits()), key=lambda part: part.is_program))
+
+    lock = threading.Lock()
+
+    def take(own, others):
+        with lock:
+            if own:
+                return own.popleft()
+            return others.pop() if others and others[-1].is_program else None
+
+    def run(own, others):
+        while part := take(own, others):
+            part.run()
+
     with ThreadPoolExecutor(2) as pool:
-        list(pool.map(lambda some: [part.run() for part in some], both))
+        list(pool.map(run, [waiting, computing], [computing, ()]))
     return parts
 
 
@@ -136,6 +156,8 @@ def table(is_long):
 
 def main(words):
     is_long, words = "--long" in words, [word for word in words if word != "--long"]
+    if is_long:
+        os.environ["DQ_LONG"] = "yes"
     if any(word.startswith("-") for word in words):
         sys.exit("usage: tests/run [--long] [PART | TEST ...]")
     begin, done = time.monotonic(), []

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use dq::store::file::journal::Journal;
 use dq_testing::disk::{Fate, Operation, SimulatedDisk};
+use dq_tests::each;
 
 use crate::history::{History, State, reopen, step_after};
 use crate::random::Random;
@@ -68,7 +69,7 @@ fn cut_at_each_operation(block: usize) -> (usize, usize) {
             cut("a prefix kept", &mut |unit| if unit < kept { Fate::Kept } else { Fate::Lost });
         }
         let random = Random::new(number);
-        for _ in 0..if is_sync && units > 0 { 1_000 } else { 50 } {
+        for _ in (0..if is_sync && units > 0 { 1_000 } else { 50 }).step_by(each(10)) {
             cut("a subset", &mut |_| [Fate::Kept, Fate::Kept, Fate::Lost, Fate::Garbled][random.below(4)]);
         }
     }
@@ -82,7 +83,7 @@ fn a_power_cut_takes_nothing_that_was_confirmed() {
         for block in BLOCKS {
             scope.spawn(move || {
                 let (cuts, later) = cut_at_each_operation(block);
-                assert!(cuts > 40_000 && later > 1_000, "{cuts} cuts, {later} found more");
+                assert!(cuts > 40_000 / each(10) && later > 1_000 / each(10), "{cuts} cuts, {later} found more");
             });
         }
     });

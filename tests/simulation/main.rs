@@ -8,6 +8,7 @@ mod users;
 use std::collections::BTreeSet;
 
 use dq_testing::simulation::{Options, Profile, RULES, simulate};
+use dq_tests::each;
 use taken::TAKEN;
 
 /// The mix draws priorities in nearly every run, so their absence shows soon.
@@ -49,13 +50,13 @@ fn every_takeover_is_within_the_bound() {
     let mut options = Options::default();
     options.profile = Some(Profile::Signals);
     let (mut takeovers, mut longest) = (0, 0);
-    for seed in 0..100 {
+    for seed in (0..100).step_by(each(3)) {
         let report = simulate(seed, &options);
         assert_eq!(report.found, None, "tests/simulate --profile signals --seeds 1 --from {seed} --log");
         takeovers += report.takeovers;
         longest = report.longest_takeover.max(longest);
     }
-    assert!(takeovers >= 20, "{takeovers} takeovers");
+    assert!(takeovers >= 20 / each(3) as u64, "{takeovers} takeovers");
     assert!((15_000_000..=23_500_000).contains(&longest), "{longest} µs");
 }
 

@@ -2,6 +2,8 @@
 
 use std::process::Command;
 
+use dq_tests::each;
+
 /// Runs `tests/storm` with these options, and returns whether it found nothing, and what it printed.
 fn run(options: &[&str]) -> (bool, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_storm")).args(options).output().expect("the program was built");
@@ -24,8 +26,9 @@ fn count(said: &str, what: &str) -> u64 {
 }
 
 #[test]
-fn a_storm_of_half_a_minute_on_redis_finds_nothing() {
-    let said = storm(&["--seconds", "30", "--pause", "2500"]);
+fn a_short_storm_on_redis_finds_nothing() {
+    let seconds = (30 / each(2)).to_string();
+    let said = storm(&["--seconds", &seconds, "--pause", "1500"]);
     for what in ["adds confirmed", "runs", "node killed", "node stalled", "store restarted"] {
         assert!(count(&said, what) > 0, "{what}: {said}");
     }
@@ -39,8 +42,9 @@ fn a_process_that_is_killed_again_and_again_loses_nothing_on_redis() {
 
 #[test]
 fn a_process_that_is_killed_again_and_again_loses_nothing_in_a_directory() {
-    let said = storm(&["--store", "file", "--kills", "15", "--rate", "300", "--backup"]);
-    assert_eq!(count(&said, "owner killed"), 15, "{said}");
+    let kills = 15 / each(3) as u64;
+    let said = storm(&["--store", "file", "--kills", &kills.to_string(), "--rate", "300", "--backup"]);
+    assert_eq!(count(&said, "owner killed"), kills, "{said}");
     assert!(said.contains(" copies, which had "), "{said}");
 }
 
@@ -52,17 +56,19 @@ fn no_confirmed_add_is_lost_when_a_replica_becomes_the_master() {
 
 #[test]
 fn chains_lose_no_job_and_repeat_none_while_their_process_is_killed() {
+    let kills = 6 / each(2) as u64;
     for store in ["redis", "file"] {
-        let said = storm(&["--store", store, "--kills", "6", "--rate", "200", "--chains"]);
-        assert_eq!(count(&said, "owner killed"), 6, "{said}");
+        let said = storm(&["--store", store, "--kills", &kills.to_string(), "--rate", "200", "--chains"]);
+        assert_eq!(count(&said, "owner killed"), kills, "{said}");
     }
 }
 
 #[test]
 fn the_last_job_of_each_set_comes_once_while_their_process_is_killed() {
+    let kills = 6 / each(2) as u64;
     for store in ["redis", "file"] {
-        let said = storm(&["--store", store, "--kills", "6", "--rate", "300", "--sets", "30"]);
-        assert_eq!(count(&said, "owner killed"), 6, "{said}");
+        let said = storm(&["--store", store, "--kills", &kills.to_string(), "--rate", "300", "--sets", "30"]);
+        assert_eq!(count(&said, "owner killed"), kills, "{said}");
         assert!(count(&said, "sets ended") > 0, "{said}");
     }
 }

@@ -15,6 +15,7 @@ mod node_process;
 mod paced;
 mod proxy;
 pub mod redis;
+mod tier;
 
 pub use faulty_store::{Fault, Faults, FaultyStore};
 pub use fixture::Fixture;
@@ -23,3 +24,4 @@ pub use monitor::Monitor;
 pub use node_process::{Count, NodeProcess, RunLog, Runs};
 pub use paced::PacedStore;
 pub use proxy::{Direction, Proxy};
+pub use tier::each;

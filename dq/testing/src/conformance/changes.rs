@@ -19,7 +19,7 @@ impl Topic {
     /// Sends changes in one batch.
     pub async fn change_all(&self, changes: Vec<JobChange>) -> Vec<ChangeOutcome> {
         let answer = self.producer.change(self.numbered(changes)).await.expect("change is answered");
-        self.audit().await;
+        self.audit_step().await;
         answered(answer)
     }
 

@@ -69,7 +69,7 @@ impl Topic {
     pub async fn try_import(&self, import: Import) -> Result<Vec<ImportOutcome>, StoreError> {
         let number = self.numbered::<()>(Vec::new()).number;
         let answer = self.producer.import(number, import).await;
-        self.audit().await;
+        self.audit_step().await;
         answer.map(answered)
     }
 

@@ -100,8 +100,3 @@ include!(concat!(env!("OUT_DIR"), "/behaviours.rs"));
 
 /// The names of all behaviours, module by module.
 pub const BEHAVIOURS: &[&str] = store_behaviours! { names () };
-
-/// Runs the behaviours whose names are wanted, one after the other, each on a fixture of its own that `open` makes.
-pub async fn run_all<F: StoreFixture>(open: impl AsyncFn() -> F, wanted: impl Fn(&str) -> bool) {
-    store_behaviours! { run (open wanted) }
-}

@@ -106,7 +106,7 @@ impl Topic {
                 _ => {}
             }
         }
-        self.audit().await;
+        self.audit_step().await;
         outcomes
     }
 
@@ -129,7 +129,7 @@ impl Topic {
     pub async fn command(&self, verb: CommandKind, name: &str, fence: Option<Fence>) -> CommandOutcome {
         let batch = self.numbered(vec![command(verb, name, fence)]);
         let answer = self.producer.command(batch).await.expect("command is answered");
-        self.audit().await;
+        self.audit_step().await;
         answered(answer).remove(0)
     }
 
@@ -137,7 +137,7 @@ impl Topic {
     pub async fn command_of(&self, name: &str, verb: CommandKind, version: u32) -> CommandOutcome {
         let named = Command { if_version: Some(version), ..command(verb, name, None) };
         let answer = self.producer.command(self.numbered(vec![named])).await.expect("command is answered");
-        self.audit().await;
+        self.audit_step().await;
         answered(answer).remove(0)
     }
 

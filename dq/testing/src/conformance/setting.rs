@@ -37,7 +37,7 @@ impl Topic {
     pub(super) async fn set(&self, change: TopicChange) -> TopicSet {
         let number = self.number.fetch_add(1, Ordering::Relaxed) + 1;
         let answer = self.producer.set(number, by_anna(change)).await.expect("set is answered");
-        self.audit().await;
+        self.audit_step().await;
         answered(answer).remove(0)
     }
 

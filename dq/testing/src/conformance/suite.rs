@@ -14,17 +14,6 @@ macro_rules! store_conformance {
             topic.close().await;
         }
     )+)+ };
-    (@run ($open:ident $wanted:ident) $($group:ident: $($behaviour:ident)+;)+) => { $($(
-        if $wanted(::core::stringify!($behaviour)) {
-            // Boxed, because all behaviours in one future are more than a stack holds.
-            ::std::boxed::Box::pin(async {
-                let topic = $crate::conformance::Topic::open($open().await, ::core::stringify!($behaviour)).await;
-                $crate::conformance::$group::$behaviour(&topic).await;
-                topic.close().await;
-            })
-            .await;
-        }
-    )+)+ };
     (@names () $($group:ident: $($behaviour:ident)+;)+) => { &[$($(::core::stringify!($behaviour),)+)+] };
     ($open:expr) => { $crate::store_behaviours! { tests ($open) } };
 }

@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -76,6 +76,8 @@ pub struct Topic {
     pub(super) producer: Arc<dyn Producer>,
     pub(super) number: AtomicU64,
     pub(super) known: Mutex<BTreeSet<JobId>>,
+    /// How many steps the next audit leaves out.
+    pub(super) left_out: AtomicUsize,
     nodes: Mutex<BTreeMap<String, Node>>,
 }
 
@@ -128,6 +130,7 @@ impl Topic {
             producer,
             number: AtomicU64::new(0),
             known: Mutex::default(),
+            left_out: AtomicUsize::new(0),
             nodes: Mutex::default(),
         }
     }
@@ -224,7 +227,7 @@ impl Topic {
 
     async fn check_answer(&self, node: &str, lease_status: LeaseStatus) {
         assert_eq!(lease_status.rows, self.rows(node).await.len(), "rows of {node} in the answer");
-        self.audit().await;
+        self.audit_step().await;
     }
 
     /// Transfers up to `limit` jobs.
@@ -375,7 +378,7 @@ impl Topic {
     pub async fn reclaim(&self, by: &str, node: &str, seen: Timestamp, limit: usize) -> Reclaimed {
         let request = Reclaim { node: self.node(node), seen, limit, bytes: USUAL_BYTES, max_crashes: MAX_CRASHES };
         let answer = self.link(by).step(request).await.expect("reclaim is answered");
-        self.audit().await;
+        self.audit_step().await;
         answer
     }
 
