@@ -252,10 +252,13 @@ pub async fn history_over_the_limits_is_refused(t: &Topic) {
     assert_eq!(t.moves("a").await.len(), 1);
 }
 
-/// Commands and changes carry the name of their caller; without one it is the producer. A repeat adds nothing (rules 18, 31).
+/// Commands and changes carry the name of their caller; without one it is the producer, as it is of an add that extends the job. A repeat adds nothing
+/// (rules 18, 28, 31).
 pub async fn history_names_the_callers_of_commands_and_changes(t: &Topic) {
     t.keep_history(20, Duration::ZERO).await;
     t.add_job(delayed("a", secs(60))).await;
+    t.add_job(NewJob { on_duplicate: OnDuplicate::Extend { at_most: None }, ..delayed("a", secs(30)) }).await;
+    let due = t.due("a").await;
     let change = |by: Option<&str>| JobChange { by: by.map(Into::into), ..JobChange::new(id("a"), ChangeKind::RunNow) };
     let batch = t.numbered(vec![change(Some("alice")), change(None)]);
     for _ in 0..2 {
@@ -266,8 +269,12 @@ pub async fn history_names_the_callers_of_commands_and_changes(t: &Topic) {
     t.command_by(CommandKind::Cancel, "a", "carol").await;
     let moves = t.moves("a").await;
     let callers: Vec<_> = moves.iter().filter_map(by).collect();
-    assert!(matches!(&callers[..], ["alice", producer, "carol"] if !producer.is_empty()), "{moves:?}");
-    assert_eq!(moves[4], JobMove::ReplacementWaits);
+    let [extends, "alice", runs, "carol"] = callers[..] else { panic!("{moves:?}") };
+    assert!(extends == runs && !runs.is_empty(), "{moves:?}");
+    assert_eq!(
+        (&moves[1], &moves[5]),
+        (&JobMove::Changed { due: Some(due), by: runs.into() }, &JobMove::ReplacementWaits)
+    );
     t.end("n", &claim, Change::Park).await;
     assert_eq!(t.history("a").await, None);
 }
