@@ -9,10 +9,14 @@
 //! * [`model`]: random histories, executed on a store and on a simple reference.
 //! * [`simulation`]: the engine behind `simulate`. dq's own tests run it with a checker of every rule.
 //!
+//! [`conformance`] and [`model`] come with the feature `stores`, which is on by default: without it fewer crates are built.
+//!
 //! Nothing here is for production: misuse panics.
 
+#[cfg(feature = "stores")]
 pub mod conformance;
 pub mod disk;
+#[cfg(feature = "stores")]
 pub mod model;
 pub mod simulation;
 
