@@ -19,6 +19,13 @@ fn storm(options: &[&str]) -> String {
     said
 }
 
+/// Runs a storm that kills its process so often, and finds nothing.
+fn kills(kills: usize, options: &[&str]) -> String {
+    let said = storm(&[options, &["--kills", &kills.to_string()]].concat());
+    assert_eq!(count(&said, "owner killed"), kills as u64, "{said}");
+    said
+}
+
 /// How often something happened.
 fn count(said: &str, what: &str) -> u64 {
     let line = said.lines().find_map(|line| line.trim_start().strip_suffix(what)?.trim_end().parse().ok());
@@ -36,15 +43,12 @@ fn a_short_storm_on_redis_finds_nothing() {
 
 #[test]
 fn a_process_that_is_killed_again_and_again_loses_nothing_on_redis() {
-    let said = storm(&["--kills", "5", "--rate", "300"]);
-    assert_eq!(count(&said, "owner killed"), 5, "{said}");
+    kills(5, &["--rate", "300"]);
 }
 
 #[test]
 fn a_process_that_is_killed_again_and_again_loses_nothing_in_a_directory() {
-    let kills = 15 / each(3) as u64;
-    let said = storm(&["--store", "file", "--kills", &kills.to_string(), "--rate", "300", "--backup"]);
-    assert_eq!(count(&said, "owner killed"), kills, "{said}");
+    let said = kills(15 / each(3), &["--store", "file", "--rate", "300", "--backup"]);
     assert!(said.contains(" copies, which had "), "{said}");
 }
 
@@ -56,19 +60,15 @@ fn no_confirmed_add_is_lost_when_a_replica_becomes_the_master() {
 
 #[test]
 fn chains_lose_no_job_and_repeat_none_while_their_process_is_killed() {
-    let kills = 6 / each(2) as u64;
     for store in ["redis", "file"] {
-        let said = storm(&["--store", store, "--kills", &kills.to_string(), "--rate", "200", "--chains"]);
-        assert_eq!(count(&said, "owner killed"), kills, "{said}");
+        kills(6 / each(2), &["--store", store, "--rate", "200", "--chains"]);
     }
 }
 
 #[test]
 fn the_last_job_of_each_set_comes_once_while_their_process_is_killed() {
-    let kills = 6 / each(2) as u64;
     for store in ["redis", "file"] {
-        let said = storm(&["--store", store, "--kills", &kills.to_string(), "--rate", "300", "--sets", "30"]);
-        assert_eq!(count(&said, "owner killed"), kills, "{said}");
+        let said = kills(6 / each(2), &["--store", store, "--rate", "300", "--sets", "30"]);
         assert!(count(&said, "sets ended") > 0, "{said}");
     }
 }

@@ -65,12 +65,10 @@ fn no_room_outgrows_its_row() {
         weights[if is_laboratory { at } else { of(UNIT_TESTS) }] += lines(&text, "//");
     }
     for (path, code) in code_of(&folders) {
-        let at = room(&path).filter(|at| !LABORATORY.contains(&ROOMS[*at].0));
-        if let Some(at) = at {
-            let lines = lines(&code, "//");
-            weights[at] += lines;
-            weights[of(UNIT_TESTS)] -= lines;
-        }
+        let Some(at) = room(&path).filter(|at| !LABORATORY.contains(&ROOMS[*at].0)) else { continue };
+        let lines = lines(&code, "//");
+        weights[at] += lines;
+        weights[of(UNIT_TESTS)] -= lines;
     }
     weights[of(LUA)] = texts(&["dq"], ".lua").iter().map(|(_, text)| lines(text, "--")).sum();
     let mut over = Vec::new();

@@ -79,13 +79,13 @@ fn the_glossary_has_at_most_100_terms() {
 
 #[test]
 fn retired_words_are_no_identifiers_and_no_keys() {
+    // `Max-Age` is an attribute of cookies.
+    let files: Vec<_> = files().into_iter().map(|(path, text)| (path, text.replace("Max-Age", ""))).collect();
     let (mut found, mut known) = (Vec::new(), HashMap::new());
-    for (path, text) in &files() {
+    for (path, text) in &files {
         for (number, line) in text.lines().enumerate() {
-            // `Max-Age` is an attribute of cookies.
-            let names = line.split("Max-Age").flat_map(names);
             let retired: Vec<_> =
-                names.filter(|name| *known.entry(*name).or_insert_with(|| is_retired(name))).collect();
+                names(line).filter(|name| *known.entry(*name).or_insert_with(|| is_retired(name))).collect();
             if !retired.is_empty() {
                 found.push(format!("{path}:{}: {}", number + 1, retired.join(", ")));
             }
