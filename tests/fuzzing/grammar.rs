@@ -2,20 +2,21 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
-use serde_json::{Value, json};
+use dq::job::{FIELDS, Kind, Value};
+use serde_json::{Value as Json, json};
 
 use crate::draw::Draw;
 
 /// Any JSON value, nested up to `depth`.
-pub fn value(draw: &Draw, depth: u64) -> Value {
+pub fn value(draw: &Draw, depth: u64) -> Json {
     match draw.below(if depth == 0 { 5 } else { 7 }) {
-        0 => Value::Null,
+        0 => Json::Null,
         1 => json!(draw.one_in(2)),
         2 => json!(draw.number()),
         3 => json!(draw.number() as i64 as f64 / 7.0),
         4 => json!(draw.text()),
         5 => (0..draw.below(4)).map(|_| value(draw, depth - 1)).collect(),
-        _ => Value::Object((0..draw.below(4)).map(|_| (draw.text(), value(draw, depth - 1))).collect()),
+        _ => Json::Object((0..draw.below(4)).map(|_| (draw.text(), value(draw, depth - 1))).collect()),
     }
 }
 
@@ -40,20 +41,40 @@ pub fn id(draw: &Draw) -> String {
     }
 }
 
-/// What a length says: mostly the truth.
-fn length(draw: &Draw, truth: usize) -> u16 {
-    let truth = truth.min(usize::from(u16::MAX)) as u16;
-    if draw.one_in(60) { truth.wrapping_add(draw.below(5) as u16).wrapping_sub(2) } else { truth }
-}
-
-fn put_block(draw: &Draw, out: &mut Vec<u8>, block: &[u8]) {
-    let length = length(draw, block.len());
-    out.extend_from_slice(&length.to_le_bytes());
-    out.extend_from_slice(&block[..block.len().min(usize::from(u16::MAX))]);
-}
-
-fn put_number(out: &mut Vec<u8>, number: u64, bytes: usize) {
-    out.extend_from_slice(&number.to_le_bytes()[..bytes]);
+/// A value of a field of metadata: mostly one of its kind.
+fn put_field(draw: &Draw, name: &str, kind: Kind, out: &mut impl FnMut(&[u8])) {
+    let kind = if draw.one_in(400) { FIELDS[draw.below(FIELDS.len() as u64) as usize].1 } else { kind };
+    match kind {
+        Kind::Number(most) => {
+            let small = if draw.one_in(3) { draw.number() } else { draw.below(most.min(1 << 20)) };
+            let number = match name {
+                "group_order" if !draw.one_in(3) => crate::draw::NOW * 1_000 + draw.below(1_000),
+                _ if draw.one_in(40) => draw.number(),
+                _ => small % most.saturating_add(1).max(1),
+            };
+            match draw.below(80) {
+                0 => Value::Text(number.to_string().as_bytes()).put(out),
+                1 => out(&[draw.below(256) as u8]),
+                _ => Value::Number(number).put(out),
+            }
+        }
+        Kind::Flag => Value::Flag(draw.one_in(2)).put(out),
+        Kind::List => {
+            let texts: Vec<_> = (0..2 * draw.below(4)).map(|_| draw.text()).collect();
+            Value::List(texts.len() + usize::from(draw.one_in(60))).put(out);
+            texts.iter().for_each(|text| Value::Text(text.as_bytes()).put(out));
+        }
+        Kind::Text => {
+            let text = match name {
+                "group" => group(draw).into_bytes(),
+                "retry" if !draw.one_in(3) => retry(draw).into_bytes(),
+                "state" | "result" => payload(draw),
+                _ if draw.one_in(20) => draw.bytes(50),
+                _ => draw.text().into_bytes(),
+            };
+            Value::Text(&text).put(out);
+        }
+    }
 }
 
 /// The bytes of a record: metadata as `job/metadata/encoding.rs` has them, codec and payload. Mostly what dq can read.
@@ -61,49 +82,18 @@ pub fn record(draw: &Draw) -> Vec<u8> {
     if draw.one_in(40) {
         return draw.bytes(80);
     }
-    let flags = if draw.one_in(2) { draw.below(256) as u8 } else { 1 << draw.below(8) };
-    // How long the delay is, or 7 if there is a weight, and 8 if there is a group; the format has one of three priorities.
-    let (shape, group) = (if draw.one_in(5) { 7 } else { draw.below(7) as u8 }, u8::from(draw.one_in(4)) << 3);
-    let version = if draw.one_in(60) { draw.below(16) as u8 } else { 9 + [0, 0, 1, 2][draw.below(4) as usize] };
-    let mut out = vec![version << 4 | group | shape, flags];
-    let has = |bit: u8| flags & 1 << bit != 0;
-    for (bit, bytes) in [(0, 6), (1, 6), (2, 8)] {
-        if has(bit) {
-            put_number(&mut out, draw.number(), bytes);
-        }
-    }
-    if has(3) {
-        put_number(&mut out, draw.number(), 2);
-        out.push(if draw.one_in(20) {
-            draw.below(256) as u8
-        } else {
-            draw.below(10) as u8 | (draw.below(2) as u8) << 7
-        });
-    }
-    if has(7) {
-        put_number(&mut out, draw.number(), 4);
-        put_number(&mut out, draw.number(), 6);
-    }
-    if shape == 7 {
-        put_number(&mut out, if draw.one_in(4) { draw.number() } else { 1 + draw.below(9_999) }, 2);
-    }
-    put_number(&mut out, draw.number(), usize::from(shape.min(6)));
-    if group != 0 {
-        put_group(draw, &mut out);
-    }
-    if flags & 0b0111_0000 != 0 {
-        let mut texts = texts(draw, has);
-        if draw.one_in(3) {
-            // Without any text, the headers precede it; here they are whatever the flags say.
-            texts.push(*b"JRJ?".get(draw.below(if draw.one_in(30) { 4 } else { 3 }) as usize).unwrap_or(&b'J'));
-            texts.extend(payload(draw));
-        }
-        if draw.one_in(20) {
-            out.extend(u16::MAX.to_le_bytes());
-            out.extend((texts.len() as u32).to_le_bytes());
-            out.extend(texts);
-        } else {
-            put_block(draw, &mut out, &texts);
+    let mut out = Vec::new();
+    let mut put = |bytes: &[u8]| out.extend_from_slice(bytes);
+    let count = if draw.one_in(3) { draw.below(3) as usize } else { draw.below(FIELDS.len() as u64 + 1) as usize };
+    Value::List(if draw.one_in(60) { draw.below(40) as usize } else { count }).put(&mut put);
+    let has = draw.number();
+    for (place, (name, kind)) in FIELDS[..count].iter().enumerate() {
+        match kind {
+            kind if place == 0 || has >> (place % 8) & 1 == 1 => put_field(draw, name, *kind, &mut put),
+            Kind::Number(_) => Value::Number(0).put(&mut put),
+            Kind::Text => Value::Text(b"").put(&mut put),
+            Kind::Flag => Value::Flag(false).put(&mut put),
+            Kind::List => Value::List(0).put(&mut put),
         }
     }
     out.push(if draw.one_in(60) { draw.below(256) as u8 } else { b'J' });
@@ -118,39 +108,6 @@ pub fn group(draw: &Draw) -> String {
         1 => "\u{e9}".repeat(1 + draw.below(64) as usize),
         _ => draw.pick(&["customer-7", "g", "h"]).into(),
     }
-}
-
-/// The length of the name of a group, the order of the job there, and the name.
-fn put_group(draw: &Draw, out: &mut Vec<u8>) {
-    let name = group(draw);
-    let name = name.get(..name.len().min(255)).unwrap_or("g");
-    let length = name.len() as u8;
-    out.push(if draw.one_in(60) { length.wrapping_add(draw.below(5) as u8).wrapping_sub(2) } else { length });
-    let order = if draw.one_in(3) { draw.number() } else { crate::draw::NOW * 1_000 + draw.below(1_000) };
-    put_number(out, order, 8);
-    out.extend(name.as_bytes());
-}
-
-/// Retry policy, headers and error.
-fn texts(draw: &Draw, has: impl Fn(u8) -> bool) -> Vec<u8> {
-    let mut out = Vec::new();
-    if has(4) {
-        let policy = if draw.one_in(3) { draw.text() } else { retry(draw) };
-        put_block(draw, &mut out, policy.as_bytes());
-    }
-    if has(5) {
-        let mut headers = Vec::new();
-        for _ in 0..draw.below(4) {
-            put_block(draw, &mut headers, draw.text().as_bytes());
-            put_block(draw, &mut headers, draw.text().as_bytes());
-        }
-        put_block(draw, &mut out, &headers);
-    }
-    if has(6) {
-        let error = if draw.one_in(20) { draw.bytes(50) } else { draw.text().into_bytes() };
-        put_block(draw, &mut out, &error);
-    }
-    out
 }
 
 /// A duration as people write it.
@@ -230,7 +187,7 @@ pub fn cron(draw: &Draw) -> (String, String) {
 }
 
 /// A schedule as a store has it, mostly one that dq can read.
-pub fn definition(draw: &Draw) -> Value {
+pub fn definition(draw: &Draw) -> Json {
     // All ticks that were missed since 1970 are as many jobs as that says.
     let on_missed = draw.pick(&["skip", "once", "all"]);
     let is_far = on_missed != "all" && draw.one_in(4);

@@ -245,7 +245,7 @@ async fn a_topic_of_another_protocol_version_is_refused_naming_both() {
     server.command(&["HSET", "dq:{shop:t}:meta", "protocol", "7"]);
     let topic = Topic::on(&server.url());
     for error in [error_of_add(&topic).await, topic.store.open(&topic.key).await.unwrap_err()] {
-        assert!(matches!(error, StoreError::Version { found: 7, ours: 1, .. }), "{error:?}");
+        assert!(matches!(error, StoreError::Version { found: 7, ours: 2, .. }), "{error:?}");
     }
     assert_eq!(server.command(&["EXISTS", "dq:{shop:t}:jobs"]), ":0");
 }

@@ -126,8 +126,8 @@ async fn a_topic_stops_while_a_key_has_a_wrong_type_or_the_protocol_version_diff
     watched.command(&["DEL", "dq:{shop:work}:delayed"]);
     watched.until(|condition| *condition == Condition::Working).await;
     watched.command(&["HSET", "dq:{shop:work}:meta", "protocol", "7"]);
-    watched.stopped("protocol version 7, but this version of dq speaks version 1: upgrade the older program").await;
-    watched.command(&["HSET", "dq:{shop:work}:meta", "protocol", "1"]);
+    watched.stopped("protocol version 7, but this version of dq speaks version 2: upgrade the older program").await;
+    watched.command(&["HSET", "dq:{shop:work}:meta", "protocol", "2"]);
     watched.works_again().await;
 }
 

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use dq::environment::Seeded;
-use dq::job::{Cause, Codec, Fence, GroupName, KeptState, Metadata, Priority, Record, Weight};
+use dq::job::{Cause, Codec, FIELDS, Fence, GroupName, KeptState, Kind, Metadata, Priority, Record, Weight};
 use dq::time::Timestamp;
 use dq_tests::redis::RedisServer;
 
@@ -20,10 +20,10 @@ local function hex(text) return (string.gsub(text, '.', function(c) return strin
 local lines = {}
 for i, coded in ipairs(ARGV) do
   local text = metadata_in((string.gsub(coded, '..', function(pair) return string.char(tonumber(pair, 16)) end)))
-  local known = fixed(text)
+  local expires = field(text, FIELD.expires_at)
   local fields = {
-    int(known.delay), int(known.retain), known.expires and int(known.expires) or '-', known.parking_fence or '-',
-    known.exhausted and '1' or '0', table.concat({change_facts(text)}, ','), hex(with_metadata(text, '', '77')), hex(with_metadata('', text, nil)),
+    int(field(text, FIELD.delay) or 0), int(field(text, FIELD.retain) or 0), expires and int(expires) or '-', parking_fence_of(text) or '-',
+    field(text, FIELD.exhausted) and '1' or '0', table.concat({change_facts(text)}, ','), hex(with_metadata(text, '', '77')), hex(with_metadata(text, '', nil)),
     hex(exhausted_by(CRASHES, text)), hex(revived(text)), hex(edited(text, 7, 9, 5)),
   }
   lines[i] = table.concat(fields, ' ')
@@ -41,9 +41,16 @@ fn from_hex(text: &str) -> Vec<u8> {
     (0..text.len() / 2).map(|i| u8::from_str_radix(&text[2 * i..2 * i + 2], 16).unwrap()).collect()
 }
 
+/// What the loader writes in place of these words.
+fn words() -> String {
+    let places: Vec<_> = (1..).zip(FIELDS).map(|(place, (name, _))| format!("{name} = {place}")).collect();
+    let bounds: Vec<_> = FIELDS.iter().map(|(_, kind)| kind.in_lua()).collect();
+    format!("local FIELD, BOUNDS = {{{}}}, {{{}}}\n", places.join(", "), bounds.join(", "))
+}
+
 fn answers(server: &RedisServer, records: &[Record]) -> Vec<String> {
     let code = |text: &str| text.split_once("]]\n").unwrap().1.to_owned();
-    let script = PARTS.map(code).concat() + SCRIPT;
+    let script = words() + &PARTS.map(code).concat() + SCRIPT;
     let in_hex: Vec<String> = records.iter().map(|record| hex(record.as_bytes())).collect();
     let ask = |batch: &[String]| {
         let words: Vec<&str> = ["EVAL", &script, "0"].into_iter().chain(batch.iter().map(String::as_str)).collect();
@@ -52,11 +59,10 @@ fn answers(server: &RedisServer, records: &[Record]) -> Vec<String> {
     in_hex.chunks(500).flat_map(ask).collect()
 }
 
-/// As Lua writes it: with the precision of a double.
 fn fixed_of(record: &Record) -> String {
     let fixed = record.fixed();
     let expires = fixed.expires_at.map_or("-".into(), |at| at.as_millis().to_string());
-    let fence = fixed.parked_by.map_or("-".into(), |fence| format!("{:.0}", fence.0 as f64));
+    let fence = fixed.parked_by.map_or("-".into(), |fence| fence.0.to_string());
     let (delay, retain) = (fixed.delay.as_millis(), fixed.retain.as_millis());
     let first = fixed.first_added.map_or(0, Timestamp::as_millis);
     format!("{delay} {retain} {expires} {fence} {} {},{first}", u8::from(fixed.exhausted), fixed.version)
@@ -74,7 +80,7 @@ fn some_fields(fields: u32) -> Metadata {
         delay: Duration::from_millis(if has(3) { 0x0102_0304 } else { 0 }),
         expires_at: has(4).then_some(Timestamp::from_millis(1_763_000_000_000)),
         retain: Duration::from_secs(if has(5) { 60 } else { 0 }),
-        parked_by: has(6).then_some(Fence(1_763_000_000_000_001)),
+        parked_by: has(6).then_some(Fence(if has(0) { u64::MAX - 1 } else { 1_763_000_000_000_001 })),
         retry: has(7).then(|| "none".to_owned()),
         headers: if has(8) { vec![("name".to_owned(), "värde".to_owned())] } else { Vec::new() },
         error: has(9).then(|| "x".repeat(300)),
@@ -122,11 +128,27 @@ fn scripts_read_and_change_metadata_as_nodes_read_them() {
 fn scripts_refuse_the_bytes_that_nodes_refuse() {
     let server = RedisServer::start();
     let random = Seeded::new(1);
+    let one_of = |values: &[&[u8]]| values[random.next() as usize % values.len()].to_vec();
+    let value = |place: usize| {
+        let place = if random.next().is_multiple_of(30) { random.next() as usize } else { place };
+        match FIELDS[place % FIELDS.len()].1 {
+            Kind::Number(_) if random.next().is_multiple_of(4) => {
+                one_of(&[b"\xcd\x01\x07", b"\xce\x01\0\0\0", b"\xa212", b"\xb420000000000000000000"])
+            }
+            Kind::Number(_) => vec![random.next() as u8 % 12],
+            Kind::Text => one_of(&[b"\xa0", b"\xa1x", b"\xd9\x02xy"]),
+            Kind::Flag => one_of(&[b"\xc2", b"\xc3"]),
+            Kind::List => one_of(&[b"\x90", b"\x92\xa1a\xa0"]),
+        }
+    };
     let record = |_| {
-        let flags = if random.next().is_multiple_of(2) { 0x0F } else { 0xFF };
-        let head = [(0x90 + (random.next() % 3) as u8 * 16) | (random.next() % 8) as u8, random.next() as u8 & flags];
-        let rest = (0..random.next() % 48).map(|_| random.next() as u8 % 12);
-        Record::from_bytes(head.into_iter().chain(rest).collect::<Vec<u8>>().into())
+        let count = random.next() as usize % 20;
+        let head = if count > 15 { vec![0xdc, 0, count as u8] } else { vec![0x90 | count as u8] };
+        let mut bytes = [head, (0..count).flat_map(value).collect(), b"J1".to_vec()].concat();
+        if random.next().is_multiple_of(8) {
+            bytes.truncate(random.next() as usize % bytes.len());
+        }
+        Record::from_bytes(bytes.into())
     };
     let short = (0..=u8::MAX).map(|byte| Record::from_bytes(vec![byte; usize::from(byte % 5)].into()));
     let records: Vec<Record> = (0..10_000).map(record).chain(short).collect();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use dq::job::limits::{self, Limit};
-use dq::job::{Codec, Deliver, JobId, Metadata, Record};
+use dq::job::{Codec, Deliver, JobId, Metadata, Record, Value};
 use dq::schedule::{Definition, JobOfTick, OnMissed, Origin, Overlap, Ticks, Times};
 use dq::store::{Due, MaxWaiting, NewJob};
 use dq::time::Timestamp;
@@ -156,52 +156,22 @@ impl Sample {
     }
 }
 
+fn text_of(text: &Option<String>) -> Value<'_> {
+    Value::Text(text.as_deref().unwrap_or_default().as_bytes())
+}
+
 /// A record with these texts, whatever their sizes, and this order in the group `g`.
 fn raw(texts: &Texts, order: Option<u64>, payload: &[u8]) -> Record {
-    let mut block = Vec::new();
-    let put = |to: &mut Vec<u8>, bytes: &[u8]| {
-        to.extend_from_slice(&u16::try_from(bytes.len()).expect("a text of a record is short").to_le_bytes());
-        to.extend_from_slice(bytes);
-    };
-    let mut flags = 0;
-    if let Some(retry) = &texts.retry {
-        flags |= 1 << 4;
-        put(&mut block, retry.as_bytes());
-    }
-    if !texts.headers.is_empty() {
-        flags |= 1 << 5;
-        let mut headers = Vec::new();
-        for (name, value) in &texts.headers {
-            put(&mut headers, name.as_bytes());
-            put(&mut headers, value.as_bytes());
-        }
-        put(&mut block, &headers);
-    }
-    if let Some(error) = &texts.error {
-        flags |= 1 << 6;
-        put(&mut block, error.as_bytes());
-    }
-    if let Some(state) = &texts.state {
-        flags |= 1 << 5; // no header
-        put(&mut block, b"");
-        block.push(b'J');
-        block.extend_from_slice(state.as_bytes());
-    }
-    let mut bytes = vec![9 << 4, flags];
-    if let Some(order) = order {
-        bytes[0] |= 8;
-        bytes.push(1);
-        bytes.extend_from_slice(&order.to_le_bytes());
-        bytes.push(b'g');
-    }
-    match u16::try_from(block.len()) {
-        Ok(0) => {}
-        Ok(u16::MAX) | Err(_) => {
-            bytes.extend_from_slice(&u16::MAX.to_le_bytes());
-            bytes.extend_from_slice(&(block.len() as u32).to_le_bytes());
-            bytes.extend_from_slice(&block);
-        }
-        Ok(_) => put(&mut bytes, &block),
+    let (group, number) = (if order.is_some() { &b"g"[..] } else { b"" }, Value::Number(0));
+    let mut fields = vec![number, Value::Text(group), Value::Number(order.unwrap_or_default()), number, number];
+    fields.push(Value::List(2 * texts.headers.len()));
+    fields
+        .extend(texts.headers.iter().flat_map(|(name, value)| [name, value]).map(|text| Value::Text(text.as_bytes())));
+    fields.extend([text_of(&texts.retry), number, number, number, number, Value::Flag(false), text_of(&texts.error)]);
+    fields.extend([number, number, number, text_of(&texts.state)]);
+    let mut bytes = Vec::new();
+    for value in [Value::List(17)].into_iter().chain(fields) {
+        value.put(&mut |more| bytes.extend_from_slice(more));
     }
     bytes.push(b'J');
     bytes.extend_from_slice(payload);

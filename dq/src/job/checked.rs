@@ -13,7 +13,7 @@ impl Metadata {
         HEADERS.check(self.headers_length())?;
         RETRY.check(length(&self.retry))?;
         ERROR.check(length(&self.error))?;
-        STATE.check(self.left().map_or(0, |(_, left)| left.as_bytes().len() as u64))
+        STATE.check(self.left().map_or(0, |left| left.as_bytes().len() as u64))
     }
 
     /// What the headers count.
@@ -43,9 +43,8 @@ impl Record {
     /// [`BadRecord`] if this version of dq cannot read the record, or if it is over a limit of the format.
     #[doc(hidden)]
     pub fn checked(&self) -> Result<Metadata, BadRecord> {
-        let (metadata, kept) = self.split()?;
-        PAYLOAD.check(kept.len() as u64 - 1)?; // without the codec
-        Metadata::decode(metadata)
+        PAYLOAD.check(self.split()?.1.len() as u64 - 1)?; // without the codec
+        self.metadata()
     }
 
     /// Why no node would run a job with this record because of a limit; a DEAD job has its payload for people.

@@ -9,9 +9,6 @@ pub enum Codec {
 }
 
 impl Codec {
-    /// Stands before a result, which is JSON too, where metadata have the codec of a state.
-    pub(super) const RESULT: u8 = b'R';
-
     pub(super) const fn byte(self) -> u8 {
         match self {
             Self::Json => b'J',

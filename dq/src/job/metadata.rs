@@ -10,8 +10,9 @@ use super::priority::Priority;
 use super::weight::Weight;
 use crate::time::Timestamp;
 
-use encoding::FORMAT;
-pub(super) use encoding::{group_of, metadata_length, priority_of, weight_of};
+pub(super) use encoding::group_of;
+#[doc(hidden)]
+pub use encoding::{FIELDS, Kind};
 
 mod encoding;
 
@@ -154,10 +155,10 @@ pub enum BadRecord {
     /// The record ends too early.
     #[error("the record is cut short")]
     TooShort,
-    /// A newer dq wrote the record, or the bytes are not a record.
-    #[error("the record has format version {0}, but this version of dq reads format version {FORMAT}")]
-    UnknownVersion(u8),
-    /// Its flags, cause, length or texts are not valid.
+    /// The bytes are not a record, or a newer dq wrote them.
+    #[error("this is no record of this version of dq: another program or a newer version wrote it")]
+    Unknown,
+    /// This field is not valid.
     #[error("the record is damaged: bad {0}")]
     Damaged(&'static str),
     /// It is over a limit of the format, so no version of dq wrote it.
@@ -172,7 +173,7 @@ impl Metadata {
     /// The bytes of its texts and of the state or result, which are all that makes it long.
     pub(crate) fn text_bytes(&self) -> usize {
         let headers = self.headers.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>();
-        let state = self.left().map_or(0, |(_, left)| left.as_bytes().len());
+        let state = self.left().map_or(0, |left| left.as_bytes().len());
         state + headers + [&self.retry, &self.error].into_iter().flatten().map(String::len).sum::<usize>()
     }
 }

@@ -16,6 +16,7 @@ mod kept;
 #[doc(hidden)]
 pub mod limits;
 mod metadata;
+mod msgpack;
 mod node;
 mod priority;
 mod progress;
@@ -38,6 +39,10 @@ pub(crate) use json::{check_json, to_json};
 pub use kept::{KeptState, StateError};
 pub use limits::OverLimit;
 pub use metadata::{BadRecord, Cause, Metadata};
+#[doc(hidden)]
+pub use metadata::{FIELDS, Kind};
+#[doc(hidden)]
+pub use msgpack::Value;
 pub use priority::Priority;
 pub use progress::Progress;
 pub use state::State;

@@ -8,7 +8,7 @@ use std::fmt;
 use bytes::Bytes;
 
 use super::codec::Codec;
-use super::metadata::{BadRecord, Metadata, group_of, metadata_length, priority_of, weight_of};
+use super::metadata::{BadRecord, Metadata, group_of};
 use super::priority::Priority;
 use super::weight::Weight;
 
@@ -59,26 +59,31 @@ impl Record {
     /// # Errors
     /// [`BadRecord`] if this version of dq cannot read the record.
     pub fn metadata(&self) -> Result<Metadata, BadRecord> {
-        Metadata::decode(self.split()?.0)
+        let (metadata, kept) = Metadata::decode(&self.0)?;
+        if kept.is_empty() { Err(BadRecord::TooShort) } else { Ok(metadata) }
     }
 
     /// Reads the metadata that a store itself acts on, without any text, so that it is cheap: the group, the retry policy, the headers, the
     /// error, the state and the result are missing. If the bytes are not a record, it returns the default.
     #[doc(hidden)]
     pub fn fixed(&self) -> Metadata {
-        self.split().and_then(|(metadata, _)| Metadata::decode_numbers(metadata)).unwrap_or_default()
+        Metadata::decode_numbers(&self.0)
+            .ok()
+            .filter(|(_, kept)| !kept.is_empty())
+            .map(|(fixed, _)| fixed)
+            .unwrap_or_default()
     }
 
-    /// The priority of the job, which a store needs for its indexes. If the first byte says none, it is the default.
+    /// The priority of the job, which a store needs for its indexes.
     #[doc(hidden)]
     pub fn priority(&self) -> Priority {
-        priority_of(&self.0).unwrap_or_default()
+        self.fixed().priority
     }
 
     /// The weight of the job, which a store needs to keep a rate.
     #[doc(hidden)]
     pub fn weight(&self) -> Weight {
-        weight_of(&self.0).unwrap_or_default()
+        self.fixed().weight
     }
 
     /// The group of the job and the order of the job in it, which a store needs for its indexes.
@@ -109,8 +114,8 @@ impl Record {
 
     /// The metadata, and codec and payload.
     pub(super) fn split(&self) -> Result<(&[u8], &[u8]), BadRecord> {
-        let parts = self.0.split_at_checked(metadata_length(&self.0)?);
-        parts.filter(|(_, rest)| !rest.is_empty()).ok_or(BadRecord::TooShort)
+        let (_, kept) = Metadata::decode_numbers(&self.0)?;
+        if kept.is_empty() { Err(BadRecord::TooShort) } else { Ok(self.0.split_at(self.0.len() - kept.len())) }
     }
 
     /// The bytes of the metadata; `None` if the bytes are not a record.
@@ -165,9 +170,9 @@ mod tests {
         assert_eq!(patched.metadata(), Ok(metadata));
     }
 
-    /// Redis adds four bytes: with a payload of 100 bytes these are then 112, a size of its allocator.
+    /// Redis adds four bytes: with a payload of 100 bytes and a delay of an hour these are then 111, and 112 is a size of its allocator.
     #[test]
-    fn a_fresh_record_costs_three_bytes_beyond_its_payload_or_eight_with_the_longest_delay() {
+    fn a_fresh_record_costs_two_bytes_beyond_its_payload_or_eleven_with_the_longest_delay() {
         let overhead = |delay| {
             let metadata = Metadata { delay, ..Metadata::default() };
             let record = Record::new(&metadata, Codec::Json, &[b'1'; 100]);
@@ -175,7 +180,7 @@ mod tests {
             record.as_bytes().len() - 100
         };
         let delays = [Duration::ZERO, Duration::from_millis(1), Duration::from_secs(3_600), LONGEST_DELAY];
-        assert_eq!(delays.map(overhead), [3, 4, 6, 8]);
+        assert_eq!(delays.map(overhead), [2, 3, 7, 11]);
     }
 
     #[cfg(feature = "redis")]

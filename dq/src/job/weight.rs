@@ -7,19 +7,19 @@ use std::str::FromStr;
 use dq_grammar::BadValue;
 use smol_str::ToSmolStr;
 
-/// The largest weight.
-const MOST: u16 = 10_000;
-
 /// How much of the `rate` of its topic the start of a job spends, 1 to 10,000: 1 unless its add says another. Without a rate it has no effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Weight(NonZeroU16);
 
 /// The error of what is not a weight.
 fn bad(given: impl fmt::Display) -> BadValue {
-    BadValue::new(format!("`{given}` is not a weight: write a whole number from 1 to {MOST}"))
+    BadValue::new(format!("`{given}` is not a weight: write a whole number from 1 to {}", Weight::MOST))
 }
 
 impl Weight {
+    /// The largest weight.
+    pub(super) const MOST: u16 = 10_000;
+
     /// What a job has that names none.
     pub const ONE: Self = Self(NonZeroU16::MIN);
 
@@ -28,7 +28,7 @@ impl Weight {
     /// # Errors
     /// [`BadValue`] if it is 0 or over 10,000.
     pub fn new(weight: u16) -> Result<Self, BadValue> {
-        let weight = NonZeroU16::new(weight).filter(|weight| weight.get() <= MOST).ok_or(weight);
+        let weight = NonZeroU16::new(weight).filter(|weight| weight.get() <= Self::MOST).ok_or(weight);
         weight.map(Self).map_err(bad)
     }
 

@@ -129,7 +129,7 @@ use crate::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
 use crate::time::Timestamp;
 
 /// The version of the protocol that this version of dq speaks.
-pub const PROTOCOL_VERSION: u32 = 1;
+pub const PROTOCOL_VERSION: u32 = 2;
 
 /// The most topics that [`Store::topics`] lists.
 const MOST_TOPICS: usize = 10_000;

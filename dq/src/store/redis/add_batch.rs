@@ -14,7 +14,6 @@ use super::told::Told;
 use super::{due_text, millis};
 use crate::job::{Deliver, JobId, NodeId, Record};
 use crate::store::{AddOutcome, Due, MaxWaiting, Membership, NewJob, OnDuplicate};
-use crate::time::Timestamp;
 
 /// How many of its keys an add needs if [`AddBatch::is_plain`], if jobs of it may be due much later, and if its topic has groups, keeps
 /// histories or limits what waits.
@@ -28,8 +27,8 @@ const SMALL: usize = 4_096;
 /// A job that is due much later and has a larger record waits in `delayed`, so that a step moves few bytes.
 const LARGEST_LATER: usize = 1_024;
 
-/// The most bytes of the delay in metadata.
-const MOST_DELAY_BYTES: usize = 6;
+/// By how many bytes a record grows at most when the script writes its delay, expiry and order in a group.
+const MOST_GROWTH: usize = 40;
 
 /// What the jobs of a group share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,13 +107,11 @@ impl AddBatch {
         let is_new = (fixed.parked_by, fixed.version, fixed.first_added) == (None, 0, None);
         let record = match job.expires_after.is_none() && is_new {
             true => job.record,
-            false => {
-                ready_to_stamp(&job.record, job.expires_after.is_some()).map_err(|reason| (job.id.clone(), reason))?
-            }
+            false => as_new(&job.record).map_err(|reason| (job.id.clone(), reason))?,
         };
-        // The default delay of the topic may take the place of the job's own.
-        let grows = if matches!(job.due, Due::Usual(_)) { MOST_DELAY_BYTES } else { 0 };
-        self.notes.longest = self.notes.longest.max(record.as_bytes().len() + grows);
+        let grows = matches!(job.due, Due::Usual(_)) || job.expires_after.is_some() || self.notes.has_groups;
+        let growth = if grows { MOST_GROWTH } else { 0 };
+        self.notes.longest = self.notes.longest.max(record.as_bytes().len() + growth);
         let on_duplicate = (!job.generated).then_some(job.on_duplicate);
         let NewJob { deliver, due, expires_after, max_waiting, .. } = job;
         let unique_for = job.unique_for.filter(|_| !job.generated);
@@ -273,13 +270,10 @@ fn repeated(items: &[NewJob]) -> HashSet<usize, FixedState> {
     repeated
 }
 
-/// The record with a field for its expiry, which the script writes by position, and without what only a store writes.
-fn ready_to_stamp(record: &Record, expires: bool) -> Result<Record, String> {
+/// The record without what only a store writes. The script writes no expiry into one that does not decode.
+fn as_new(record: &Record) -> Result<Record, String> {
     let mut metadata = record.metadata().map_err(|bad| bad.to_string())?;
     (metadata.parked_by, metadata.version, metadata.first_added) = (None, 0, None);
-    if expires {
-        metadata.expires_at = Some(Timestamp::EPOCH);
-    }
     Ok(record.with_metadata(&metadata))
 }
 

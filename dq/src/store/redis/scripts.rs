@@ -4,7 +4,7 @@
 //! others. A line `-- rare PART.lua` stands for the same, where only what the line in front of it asks for goes that way: whoever follows
 //! the common path of a step need not read it, and no round trip lies between the two. The loader also writes the types of the keys into the
 //! part that checks them, and what words stand for ([`words`]): the protocol version, the longest lease, [`FAR`] (ms), [`PRIORITY`], the
-//! number of the first key of rows (`FIRST`), constants of the script, and the number of a key for its name, which is as in [`Key::suffix`]
+//! number of the first key of rows (`FIRST`), the places of the fields of metadata (`FIELD.delay`) and what each may be (`BOUNDS`), constants of the script, and the number of a key for its name, which is as in [`Key::suffix`]
 //! (`KEYS.far_jobs`); nil where the step has no such key. A process assembles the scripts once. They are called by their hash. A server that
 //! does not know a script (because it is new, was flushed or failed over) is sent the text once. A server keeps the scripts of an older dq
 //! beside those of a newer one.
@@ -19,7 +19,7 @@ use redis::Cmd;
 
 use super::keys::{Key, Keys};
 use crate::environment::StoreClock;
-use crate::job::NodeId;
+use crate::job::{FIELDS, NodeId};
 use crate::store::PROTOCOL_VERSION;
 use crate::store::step::LONGEST_LEASE;
 
@@ -325,14 +325,18 @@ fn text_of(step: Step) -> String {
     let first = step.keys().iter().position(|key| *key == Key::Running).map_or(0, |at| at + 1);
     let mut text = "local KEYS = KEYS\n".to_owned();
     assemble(step, body(step.text()), &["-- include ", "-- rare "], &mut text);
-    let constants = [
-        ("PROTOCOL", format!("'{PROTOCOL_VERSION}'")),
-        ("LONGEST_LEASE", longest_lease.to_string()),
-        ("FAR", far.to_string()),
-        ("PRIORITY", PRIORITY.to_string()),
-        ("FIRST", first.to_string()),
-    ];
-    words::replaced(step, &text, constants.map(|(name, value)| (name, value.into())).into())
+    let fields: Vec<_> = (1..).zip(FIELDS).map(|(place, (name, _))| (format!("FIELD.{name}"), place)).collect();
+    let bounds: Vec<_> = FIELDS.iter().map(|(_, kind)| kind.in_lua()).collect();
+    let mut constants = BTreeMap::from([
+        ("PROTOCOL", format!("'{PROTOCOL_VERSION}'").into()),
+        ("LONGEST_LEASE", longest_lease.to_string().into()),
+        ("FAR", far.to_string().into()),
+        ("PRIORITY", PRIORITY.to_string().into()),
+        ("FIRST", first.to_string().into()),
+        ("BOUNDS", format!("{{{}}}", bounds.join(", ")).into()),
+    ]);
+    constants.extend(fields.iter().map(|(name, place)| (name.as_str(), place.to_string().into())));
+    words::replaced(step, &text, constants)
 }
 
 /// Writes these lines, with the parts that follow one of `words` in place of the lines that name them.

@@ -52,12 +52,9 @@ fn over_limits() -> Vec<(NewJob, bool)> {
 
 /// A record as another program might write it: no encoder of dq does.
 fn with_long_header(length: u16) -> Record {
-    let mut bytes = vec![9 << 4, 1 << 5];
-    for size in [length + 7, length + 5] {
-        bytes.extend_from_slice(&size.to_le_bytes());
-    }
-    bytes.extend_from_slice(b"\x01\0h");
-    bytes.extend_from_slice(&length.to_le_bytes());
+    // A list of six fields, of which the last one has two texts.
+    let mut bytes = b"\x96\0\xa0\0\0\0\x92\xa1h\xda".to_vec();
+    bytes.extend_from_slice(&length.to_be_bytes());
     bytes.resize(bytes.len() + usize::from(length), b'x');
     bytes.extend_from_slice(b"J1");
     Record::from_bytes(bytes.into())

@@ -40,8 +40,8 @@ local number, renews, FIRST_CHANGE, FIELDS, MOST_READ = ARGV[1], true, 3, 5, 104
 -- include calls.lua
 -- include bulk.lua
 -- include far.lua
--- include score.lua
 -- include metadata.lua
+-- include score.lua
 -- include groups.lua
 -- include near.lua
 -- include signal.lua

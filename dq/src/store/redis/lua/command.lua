@@ -106,12 +106,12 @@ local function remove_broadcast(job)
 end
 -- An acked job is DONE for its retention, or gone. Returns what was removed.
 local function finish_acked(job)
-  local retain = fixed(job.text).retain
+  local retain = field(job.text, FIELD.retain) or 0
   if retain == 0 then return remove(job) end
   job.state, job.at, job.has_moved = 'f', floor + retain, true
 end
 local function is_parked_by(job, fence)
-  return fence == '' or (job.text and fixed(job.text).parking_fence) == fence
+  return fence == '' or (job.text and parking_fence_of(job.text)) == fence
 end
 local function set_command(job, command) job.command, job.has_new_command = command, true end
 -- Signals go out at the end: a server that refuses writes still publishes, and a refused cancel must stop no handler.

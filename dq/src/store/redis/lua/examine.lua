@@ -75,11 +75,10 @@ for i = 1, #page[2], 2 do
   if part == 1 or redis.call('HEXISTS', KEYS.jobs, page[2][i]) == 0 then ids[#ids + 1] = page[2][i] end
   if part == 1 then
     needed[3] = math.max(needed[3], #page[2][i + 1])
-    local first, flags = string.byte(page[2][i + 1], 1, 2)
-    -- The second bit of the flags of a record of a known format: it has a retention.
-    if flags and first >= 144 and first < 192 and bit.band(flags, 2) == 2 then needed[2] = 1 end
-    if first and first >= 160 and first < 192 then needed[4] = 1 end
-    if first and first >= FORMAT and first <= LAST_FORMAT and first % 16 >= GROUPED then needed[4], needed[5] = 1, 1 end
+    local record = page[2][i + 1]
+    if field(record, FIELD.retain) then needed[2] = 1 end
+    if field(record, FIELD.priority) then needed[4] = 1 end
+    if field(record, FIELD.group) then needed[4], needed[5] = 1, 1 end
   end
 end
 local node = part > #PARTS and rest or ''

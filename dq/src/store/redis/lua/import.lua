@@ -55,8 +55,8 @@ local takes_ids = string.find(flags, 'u', 1, true)
 if takes_ids then redis.call('ZCARD', KEYS.taken) end
 -- include bulk.lua
 -- include far.lua
--- include score.lua
 -- include metadata.lua
+-- include score.lua
 -- include overrides.lua
 -- include groups.lua
 -- include near.lua

@@ -47,8 +47,8 @@ elseif is_own and text then
   answer = 'd'
   if number ~= '0' then redis.call('HSET', KEYS.crashes, id, crashes_text(count, isolation) .. ' ' .. number .. ';' .. (told or '')) end
   -- A checkpoint that comes once no attempt is left is late, too.
-  if fixed(new).exhausted or not fixed(text).exhausted then
-    redis.call('HSET', KEYS.metadata, id, with_metadata(text, new, fixed(text).parking_fence))
+  if field(new, FIELD.exhausted) or not field(text, FIELD.exhausted) then
+    redis.call('HSET', KEYS.metadata, id, with_metadata(text, new, parking_fence_of(text)))
   end
 elseif is_own and progress ~= '' then
   answer = 'd'

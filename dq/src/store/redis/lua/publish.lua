@@ -48,7 +48,7 @@ local records = read('HMGET', KEYS.broadcast_jobs, ids)
 redis.call('HDEL', KEYS.broadcast_jobs, '')
 local gone = {}
 for i = 1, n do
-  local expires = records[i] and (fixed(metadata_in(records[i])).expires or due[2 * i] + expires_after) or 0
+  local expires = records[i] and (field(metadata_in(records[i]), FIELD.expires_at) or due[2 * i] + expires_after) or 0
   if expires < floor then
     dropped, gone[#gone + 1] = dropped + 1, ids[i]
     note('g', '', '', ids[i])

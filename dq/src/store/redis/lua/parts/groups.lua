@@ -25,14 +25,10 @@ do
   local group_changes = {}
   function seating.group_of(text, id)
     if id and string.sub(id, 1, 12) == 'dq:schedule:' then return nil end
-    local first = text and string.byte(text, 1)
-    if not first or first < FORMAT or first > LAST_FORMAT or first % 16 < GROUPED then return nil end
-    local fields_end, _, _, group_end = ends_of(text)
-    if not fields_end then return nil end
-    local name = string.sub(text, fields_end + 10, group_end)
-    if name == '' or string.find(name, '%z') then return nil end
+    local name = text and field(text, FIELD.group)
+    if not name or string.find(name, '%z') then return nil end
     -- An entry has 16 digits. No dq writes a larger order, and the node that claims the job makes it DEAD (rule 5).
-    return name, math.min(struct.unpack('<I8', text, fields_end + 2), 4503599627370496)
+    return name, math.min(tonumber(field(text, FIELD.group_order) or 0), 4503599627370496)
   end
   function seating.seat_of(name, id) return name .. '\0s' .. id end
   function seating.entry_of(name, order, due, id) return name .. '\0w' .. string.format('%016d%016d', due, order) .. id end

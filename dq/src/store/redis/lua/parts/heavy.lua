@@ -19,7 +19,7 @@ local function heavy_by()
   return function(record)
     local weight = weight_in(record)
     if weight > most then return answer end
-    if weight > most_of_group and string.byte(record, 1) % 16 >= GROUPED then return answer_of_group end
+    if weight > most_of_group and field(record, FIELD.group) then return answer_of_group end
   end
 end
 local too_heavy = heavy_by()

@@ -23,26 +23,8 @@ local function begin_plan()
   end})
 end
 begin_plan()
--- Many jobs of a batch have the same metadata and the same token, and to take these apart costs more than all else.
-local facts, merged, last_token, last_fence_text, last_due = {}, {}, nil, nil, nil
-local function facts_of(text)
-  local known = facts[text]
-  if not known then
-    known = fixed(text)
-    facts[text] = known
-  end
-  return known
-end
-local function merge(text, new, parking_fence)
-  if #text + #new > 256 then return with_metadata(text, new, parking_fence) end
-  local key = (parking_fence or '') .. ':' .. #text .. ':' .. text .. new
-  local known = merged[key]
-  if not known then
-    known = with_metadata(text, new, parking_fence)
-    merged[key] = known
-  end
-  return known
-end
+-- Many jobs of a batch have the same token, and to take it apart costs more than all else.
+local last_token, last_fence_text, last_due
 local function parse_token(token)
   if token ~= last_token then
     last_token = token
@@ -88,26 +70,20 @@ local function update_metadata(id, old, new)
   if new ~= old then push(plan.metadata, id, new) end
 end
 -- An acked job is DONE for its retention; any other ended job is gone.
--- The cause in metadata, as a digit; 0 if there is none.
-local function cause_in(text)
-  local failed = split(text).failed
-  return failed == '' and 0 or bit.band(string.byte(failed, 3), 127)
-end
 -- A move with the cause in the metadata.
 local function note_failure(letter, number, id, text)
-  note(letter .. (tells_moves and cause_in(text) or 0), number, node, id)
+  note(letter .. (tells_moves and field(text, FIELD.cause) or 0), number, node, id)
 end
 local function die(id, text)
   note_failure('x', '', id, text)
   put('dead', id, floor)
 end
 local function finish_job(id, text, ending, new)
-  local known = ending == 'a' and text and facts_of(text)
   -- A result brings a retention of its own if the job has none.
-  local retain = known and (new and new ~= '' and facts_of(new) or known).retain or 0
+  local retain = ending == 'a' and text and field(new and new ~= '' and new or text, FIELD.retain) or 0
   if retain == 0 then return remove_job(id) end
-  if new then update_metadata(id, text, merge(text, new, known.parking_fence)) end
-  if known.retain == 0 then plan.has_retention = true end
+  if new then update_metadata(id, text, with_metadata(text, new, parking_fence_of(text))) end
+  if not field(text, FIELD.retain) then plan.has_retention = true end
   put('done', id, floor + retain)
 end
 local function give_back(id, due, text, parking_fence, crash_count)
@@ -127,10 +103,10 @@ local function charge(exhausted, crash_count, isolation, cap)
 end
 local function reclaim(id, due, text, parking_fence, crash_count, isolation, cap, is_kept)
   if not cap then return give_back(id, due, text, parking_fence, crash_count) end
-  local new_count, is_convicted = charge(facts_of(text).exhausted, crash_count, isolation, cap)
+  local new_count, is_convicted = charge(field(text, FIELD.exhausted), crash_count, isolation, cap)
   if is_convicted then update_metadata(id, text, exhausted_by(CRASHES, text)) end
   if new_count then return give_back(id, due, text, parking_fence, new_count) end
-  local new = merge(text, '', nil)
+  local new = with_metadata(text, '', nil)
   update_metadata(id, text, new)
   keeps_seat = is_kept
   die(id, new)
@@ -138,15 +114,15 @@ end
 local function due_again(outcome, argument, text)
   if outcome == 'J' or outcome == 'r' or outcome == 'o' then return after(argument) end
   if outcome == 't' and tonumber(argument) > floor then return tonumber(argument) end
-  return after(facts_of(text).delay * 1000)
+  return after((field(text, FIELD.delay) or 0) * 1000)
 end
 local function apply_outcome(id, fence, due, text, parking_fence, crash_count, outcome, argument, new)
   if outcome == 'b' then
-    update_metadata(id, text, merge(text, new, parking_fence))
+    update_metadata(id, text, with_metadata(text, new, parking_fence))
     note('b', '', node, id)
     return give_back(id, due, text, parking_fence, crash_count)
   end
-  new = merge(text, new, outcome == 'p' and (parking_fence or fence) or nil)
+  new = with_metadata(text, new, outcome == 'p' and (parking_fence or fence) or nil)
   update_metadata(id, text, new)
   if outcome == 'p' then
     note('p', '', node, id)
@@ -155,7 +131,8 @@ local function apply_outcome(id, fence, due, text, parking_fence, crash_count, o
   if outcome == 'x' then return die(id, new) end
   local again = due_again(outcome, argument, new)
   if outcome == 'r' then note_failure('r', int(again), id, new) else note('j', int(again), node, id) end
-  put_delayed(id, again, new)
+  -- No run changes the priority or the group.
+  put_delayed(id, again, text)
 end
 local function recover(id, text, parking_fence)
   if parking_fence then
@@ -239,7 +216,7 @@ local function put_follow_ups(packed)
 end
 local function end_run(id, token, text, command, crash_text, outcome, argument, new, cap, keeps)
   -- A rollback, a drop, a reclaim and a recovery end no run, and neither does a job that expired before it could run.
-  local is_no_run = not KEYS.statistics or string.find('bdcl', outcome, 1, true) or outcome == 'x' and cause_in(new) == EXPIRED
+  local is_no_run = not KEYS.statistics or string.find('bdcl', outcome, 1, true) or outcome == 'x' and field(new, FIELD.cause) == EXPIRED
   if not is_no_run then note('e' .. outcome, '', node, id) end
   push(plan.removed_rows, id)
   if command then push(plan.removed_commands, id) end
@@ -251,7 +228,7 @@ local function end_run(id, token, text, command, crash_text, outcome, argument, 
     if not backs_off[name] or until_ms > backs_off[name].until_ms then backs_off[name] = {until_ms = until_ms, id = id} end
   end
   local fence, due = parse_token(token)
-  local parking_fence = text and facts_of(text).parking_fence
+  local parking_fence = text and parking_fence_of(text)
   local ending = command and command.ending
   if ending and command.fence ~= '' and command.fence ~= fence and command.fence ~= parking_fence then ending = nil end
   local is_followed = #argument > 1 and (outcome == 'a' or outcome == 'x' and text)
@@ -279,7 +256,7 @@ local function end_run(id, token, text, command, crash_text, outcome, argument, 
     return push(plan.dropped, id)
   end
   if not fence then
-    update_metadata(id, text, merge(text, '', nil))
+    update_metadata(id, text, with_metadata(text, '', nil))
     return die(id, text)
   end
   if outcome == 'l' then return recover(id, text, parking_fence) end
@@ -320,7 +297,11 @@ local function write_plan()
     redis.call('HSET', KEYS.meta, 'largest', plan.longest)
   end
   write_list('HSET', KEYS.jobs, 'records')
-  write_list('HSET', KEYS.metadata, 'metadata')
+  -- As in the part `claim`, a long value makes the hash a table, which Redis does not search from the start for each field.
+  local is_searched = #plan.metadata > 64 and redis.call('HLEN', KEYS.metadata) <= 512
+  if is_searched then redis.call('HSET', KEYS.metadata, '', '-----------------------------------------------------------------') end
+  write('HSET', KEYS.metadata, plan.metadata)
+  if is_searched then redis.call('HDEL', KEYS.metadata, '') end
   write_list('HSET', KEYS.crashes, 'crashes')
   write_list('HSET', KEYS.broadcast_jobs, 'broadcast_records')
   write_list('ZADD', KEYS.broadcasts, 'broadcasts')

@@ -13,8 +13,8 @@ do
   redis.call('ZCARD', KEYS.delayed)
   -- include bulk.lua
   -- include far.lua
-  -- include score.lua
   -- include metadata.lua
+  -- include score.lua
   -- include groups.lua
   -- include near.lua
   while true do

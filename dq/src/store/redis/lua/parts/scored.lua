@@ -5,6 +5,7 @@ Needs    queued: due time and id of each; n: how many values these are; list, fr
 Gives    entries: score and id of each
 Cost     no command
 ]]
+-- include metadata.lua
 -- include score.lua
 entries = {}
 for i = 1, n, 2 do entries[i], entries[i + 1] = score(tonumber(queued[i]), list[from + i]), queued[i + 1] end

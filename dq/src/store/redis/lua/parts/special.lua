@@ -16,9 +16,9 @@ if has_schedules then redis.call('ZCARD', KEYS.schedules) end
 if flags ~= '' and string.find(flags, 'u', 1, true) then redis.call('ZCARD', KEYS.taken) end
 -- include bulk.lua
 -- include far.lua
--- include score.lua
 -- include put_far.lua
 -- include metadata.lua
+-- include score.lua
 -- include groups.lua
 if bound then
   -- rare group_waiting.lua
@@ -34,7 +34,7 @@ local function parse(text)
   local due = kind ~= '@' and after(time) or math.max(tonumber(time), floor)
   local options = {duplicate = duplicate, deliver = deliver, due = due, due_text = int(due), far_ids = {}}
   options.most, options.unique = tonumber(most), tonumber(unique)
-  if expiry ~= '' then options.expires = struct.pack('<I6', math.min(due + expiry, 281474976710655)) end
+  if expiry ~= '' then options.expires = math.max(1, math.min(due + expiry, 281474976710655)) end
   return options
 end
 -- Until when the ids that callers chose are taken, what is to be written of that, and until when any id is taken at most.
@@ -175,13 +175,12 @@ end
 -- include recorder.lua
 -- include extend.lua
 local function add(id, options, record)
-  -- The field of the expiry is behind the first two bytes.
-  if options.expires then record = string.sub(record, 1, 2) .. options.expires .. string.sub(record, 9) end
+  local own_fields = {[FIELD.expires_at] = options.expires}
   if is_grouped and seating.group_of(record) then
-    local fields_end = ends_of(record)
     has_groups = has_groups + 1
-    record = string.sub(record, 1, fields_end + 1) .. struct.pack('<I8', has_groups) .. string.sub(record, fields_end + 10)
+    own_fields[FIELD.group_order] = has_groups
   end
+  if next(own_fields) then record = stamped(record, own_fields) end
   local state = states[id]
   if (not state or state == 'f') and broadcast_dues[id] then state = 'd' end
   if taking.ends[id] and (options.duplicate == 'r' or options.duplicate == 'k') then

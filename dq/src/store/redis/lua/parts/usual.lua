@@ -7,21 +7,13 @@ Cost     no command
 ]]
 do
   local delay = tonumber(string.match(usual, '^%d+:(%d+):') or 0)
-  local bytes = string.match(struct.pack('<I6', delay), '^(.-)%z*$')
   -- include metadata.lua
-  local function with_delay(record)
-    local text = metadata_in(record)
-    if text == '' then return record end
-    local parts = split(text)
-    parts.delay = bytes
-    return join(parts) .. string.sub(record, #text + 1)
-  end
   local at = FIRST_JOB
   for i = 6, 4 + 2 * groups, 2 do
     local behind, options, expiry = at + 2 * ARGV[i + 1], string.match(ARGV[i], '^(..)~%d+(.*)$')
     if options then
       ARGV[i] = options .. '+' .. int(delay * 1000) .. expiry
-      for job = at + 1, behind - 1, 2 do ARGV[job] = with_delay(ARGV[job]) end
+      for job = at + 1, behind - 1, 2 do ARGV[job] = stamped(ARGV[job], {[FIELD.delay] = delay}) end
     end
     at = behind
   end

@@ -7,8 +7,8 @@ Cost     no command
 ]]
 local spent, fitting = 0, 0
 local function weight_of(record)
-  -- Most records have none, and need no metadata for that.
-  if (string.byte(record, 1) or 0) % 8 ~= 7 then return 1 end
+  -- Most lists are too short for a weight.
+  if (string.byte(record, 1) or 0) < 144 + FIELD.weight then return 1 end
   if not pace.weight_in then
     -- rare metadata.lua
     -- include weight.lua
