@@ -141,9 +141,9 @@ def table(is_long):
         Part("deny", 30, ["./tests/deny"], changes=["Cargo.lock", "deny.toml", "tests/advisories.txt"]),
         Part("docs", 120, ["cargo", "doc", *WORKSPACE, "--no-deps"], env={"RUSTDOCFLAGS": "-D warnings"}, changes=["dq", "dq-macros"]),
         Part("doctests", 180, ["cargo", "test", *WORKSPACE, "--doc", "--no-fail-fast"]),
-        Part("simulation", 300, ["./tests/simulate", "--seeds", "10000" if is_long else "2000"]),
+        Part("simulation", 900 if is_long else 300, ["./tests/simulate", "--seeds", "10000" if is_long else "2000"]),
         Part("rules", 90, ["./tests/simulate", "--rules"]),
-        Part("protocol", 180, ["./docs/internals/protocol/run", "table" if is_long else "quick"], changes=["docs/internals/protocol"]),
+        Part("protocol", 1800 if is_long else 180, ["./docs/internals/protocol/run", "table" if is_long else "quick"], changes=["docs/internals/protocol"]),
     ]
     long = [
         Part("servers-long", 3600, ["./tests/servers", "--long"]),
