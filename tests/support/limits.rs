@@ -169,8 +169,13 @@ fn raw(texts: &Texts, order: Option<u64>, payload: &[u8]) -> Record {
         .extend(texts.headers.iter().flat_map(|(name, value)| [name, value]).map(|text| Value::Text(text.as_bytes())));
     fields.extend([text_of(&texts.retry), number, number, number, number, Value::Flag(false), text_of(&texts.error)]);
     fields.extend([number, number, number, text_of(&texts.state)]);
+    let is_absent =
+        |field: &Value<'_>| matches!(field, Value::Number(0) | Value::Text(b"") | Value::Flag(false) | Value::List(0));
+    while fields.pop_if(|field| is_absent(field)).is_some() {}
     let mut bytes = Vec::new();
-    for value in [Value::List(17)].into_iter().chain(fields) {
+    // The headers are a list in the list.
+    let texts_of_headers = if fields.len() > 5 { 2 * texts.headers.len() } else { 0 };
+    for value in [Value::List(fields.len() - texts_of_headers)].into_iter().chain(fields) {
         value.put(&mut |more| bytes.extend_from_slice(more));
     }
     bytes.push(b'J');

@@ -10,7 +10,7 @@ use super::priority::Priority;
 use super::weight::Weight;
 use crate::time::Timestamp;
 
-pub(super) use encoding::group_of;
+pub(super) use encoding::{group_of, priority_of, weight_of};
 #[doc(hidden)]
 pub use encoding::{FIELDS, Kind};
 

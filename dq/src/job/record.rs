@@ -8,7 +8,7 @@ use std::fmt;
 use bytes::Bytes;
 
 use super::codec::Codec;
-use super::metadata::{BadRecord, Metadata, group_of};
+use super::metadata::{BadRecord, Metadata, group_of, priority_of, weight_of};
 use super::priority::Priority;
 use super::weight::Weight;
 
@@ -77,13 +77,13 @@ impl Record {
     /// The priority of the job, which a store needs for its indexes.
     #[doc(hidden)]
     pub fn priority(&self) -> Priority {
-        self.fixed().priority
+        priority_of(&self.0).unwrap_or_default()
     }
 
     /// The weight of the job, which a store needs to keep a rate.
     #[doc(hidden)]
     pub fn weight(&self) -> Weight {
-        self.fixed().weight
+        weight_of(&self.0).unwrap_or_default()
     }
 
     /// The group of the job and the order of the job in it, which a store needs for its indexes.

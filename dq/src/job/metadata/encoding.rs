@@ -251,14 +251,29 @@ fn field<F: Field>(rest: &mut &[u8], texts: bool) -> Option<F> {
     }
 }
 
-/// The group of a record and the order of the job in it, without the rest of the metadata.
-pub(crate) fn group_of(record: &[u8]) -> Option<(u64, &str)> {
+/// A value among the first fields, which are no lists, without the rest of the metadata.
+fn early(record: &[u8], place: usize) -> Option<Value<'_>> {
     let mut rest = record;
     let count = count_of(&mut rest).ok()?;
-    let mut next = |at: usize| Value::take(&mut rest).filter(|_| at < count);
-    let (_delay, Value::Text(name)) = (next(0)?, next(1)?) else { return None };
-    let order = next(2).and_then(whole).unwrap_or_default();
-    utf8(name).filter(|name| GroupName::is_valid(name)).map(|name| (order, name))
+    (0..place).try_for_each(|_| Value::take(&mut rest).map(drop))?;
+    Value::take(&mut rest).filter(|_| place < count)
+}
+
+/// The group of a record and the order of the job in it, without the rest of the metadata.
+pub(crate) fn group_of(record: &[u8]) -> Option<(u64, &str)> {
+    let Value::Text(name) = early(record, 1)? else { return None };
+    let name = utf8(name).filter(|name| GroupName::is_valid(name))?;
+    Some((early(record, 2).and_then(whole).unwrap_or_default(), name))
+}
+
+/// The priority of a record, without the rest of the metadata.
+pub(crate) fn priority_of(record: &[u8]) -> Option<Priority> {
+    Priority::of(early(record, 3)?, &mut &[][..])
+}
+
+/// The weight of a record, without the rest of the metadata.
+pub(crate) fn weight_of(record: &[u8]) -> Option<Weight> {
+    Field::of(early(record, 4)?, &mut &[][..])
 }
 
 impl Metadata {

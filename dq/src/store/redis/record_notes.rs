@@ -28,7 +28,7 @@ impl RecordNotes {
         self.retains |= !fixed.retain.is_zero();
         self.has_priorities |= fixed.priority != Priority::Normal;
         self.has_groups |= record.group().is_some();
-        self.has_weights |= record.weight() != Weight::ONE;
+        self.has_weights |= fixed.weight != Weight::ONE;
         fixed
     }
 

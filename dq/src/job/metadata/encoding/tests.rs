@@ -98,7 +98,9 @@ fn every_combination_of_fields_reads_back() {
         let bytes = encoded(&metadata);
         assert_eq!(metadata.encoded_length(), bytes.len());
         assert_eq!(numbers_in(&bytes), Ok(numbers_of(&metadata)));
-        assert_eq!(group_of(&bytes).map(|(_, name)| name), metadata.group.as_ref().map(GroupName::as_str));
+        let group = metadata.group.as_ref().map(|group| (metadata.group_order, group.as_str()));
+        let early = (group_of(&bytes), priority_of(&bytes).unwrap_or_default(), weight_of(&bytes).unwrap_or_default());
+        assert_eq!(early, (group, metadata.priority, metadata.weight));
         assert_eq!(decoded(&bytes), Ok(metadata));
     }
 }
@@ -175,8 +177,7 @@ fn what_is_no_list_and_a_list_with_more_fields_are_refused() {
         assert_eq!(decoded(bytes), Err(BadRecord::Unknown), "{bytes:?}");
     }
     let longer: Vec<u8> = [0xdc, 0, FIELDS.len() as u8 + 1].into_iter().chain([0; 40]).collect();
-    assert_eq!(decoded(&longer), Err(BadRecord::Unknown));
-    assert_eq!(decoded(b""), Err(BadRecord::TooShort));
+    assert_eq!((decoded(&longer), decoded(b"")), (Err(BadRecord::Unknown), Err(BadRecord::TooShort)));
 }
 
 #[test]
