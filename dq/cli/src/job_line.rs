@@ -8,9 +8,7 @@ use std::time::Duration;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
-use dq::job::{
-    BadRecord, Cause, Codec, Fence, GroupName, JobId, KeptState, Metadata, Priority, Record, TopicName, Weight, limits,
-};
+use dq::job::{BadRecord, Codec, JobId, KeptState, Metadata, Record, TopicName, limits};
 use dq::schedule::checked;
 use dq::store::{CopyPlace, JobCopy};
 use dq::time::Timestamp;
@@ -55,7 +53,7 @@ pub struct JobLine {
     #[serde(default, skip_serializing_if = "is_default")]
     pub crashes: u32,
     /// What its record has besides the payload.
-    #[serde(default, skip_serializing_if = "is_default", with = "InWords")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub metadata: Metadata,
     /// The payload, if it is JSON.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
@@ -66,62 +64,6 @@ pub struct JobLine {
     /// A whole record that cannot be said in words.
     #[serde(default, skip_serializing_if = "is_default")]
     pub record_base64: Option<String>,
-}
-
-/// The fields of the metadata, as a line has them.
-#[derive(Default, Serialize, Deserialize)]
-#[serde(remote = "Metadata", default, deny_unknown_fields)]
-struct InWords {
-    #[serde(skip_serializing_if = "is_default")]
-    attempts: u16,
-    #[serde(
-        skip_serializing_if = "is_default",
-        serialize_with = "cause_as_word",
-        deserialize_with = "cause_from_word"
-    )]
-    cause: Option<Cause>,
-    #[serde(skip_serializing_if = "is_default")]
-    exhausted: bool,
-    #[serde(skip_serializing_if = "is_default", serialize_with = "as_ms", deserialize_with = "from_ms")]
-    delay: Duration,
-    #[serde(skip_serializing_if = "is_default")]
-    expires_at: Option<Timestamp>,
-    #[serde(skip_serializing_if = "is_default", serialize_with = "as_ms", deserialize_with = "from_ms")]
-    retain: Duration,
-    #[serde(
-        skip_serializing_if = "is_default",
-        serialize_with = "fence_as_number",
-        deserialize_with = "fence_from_number"
-    )]
-    parked_by: Option<Fence>,
-    #[serde(skip_serializing_if = "is_default")]
-    version: u32,
-    #[serde(skip_serializing_if = "is_default")]
-    first_added: Option<Timestamp>,
-    /// `high` or `low`, if it is not `normal`.
-    #[serde(skip_serializing_if = "is_default")]
-    priority: Priority,
-    #[serde(skip_serializing_if = "is_default")]
-    weight: Weight,
-    #[serde(skip_serializing_if = "is_default")]
-    group: Option<GroupName>,
-    #[serde(skip_serializing_if = "is_default")]
-    group_order: u64,
-    #[serde(skip_serializing_if = "is_default")]
-    retry: Option<String>,
-    #[serde(skip_serializing_if = "is_default")]
-    headers: Vec<(String, String)>,
-    #[serde(skip_serializing_if = "is_default")]
-    error: Option<String>,
-    #[serde(
-        rename = "kept_state",
-        skip_serializing_if = "is_default",
-        serialize_with = "left_as_json",
-        deserialize_with = "left_from_json"
-    )]
-    state: Option<KeptState>,
-    #[serde(skip_serializing_if = "is_default", serialize_with = "left_as_json", deserialize_with = "left_from_json")]
-    result: Option<KeptState>,
 }
 
 impl JobLine {
@@ -219,30 +161,6 @@ fn ms(period: Duration) -> u64 {
     u64::try_from(period.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn as_ms<S: Serializer>(period: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-    ms(*period).serialize(serializer)
-}
-
-fn from_ms<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-    u64::deserialize(deserializer).map(Duration::from_millis)
-}
-
-fn fence_as_number<S: Serializer>(fence: &Option<Fence>, serializer: S) -> Result<S::Ok, S::Error> {
-    fence.map(|fence| fence.0).serialize(serializer)
-}
-
-fn fence_from_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Fence>, D::Error> {
-    Ok(Option::deserialize(deserializer)?.map(Fence))
-}
-
-fn left_as_json<S: Serializer>(left: &Option<KeptState>, serializer: S) -> Result<S::Ok, S::Error> {
-    left.as_ref().and_then(|left| as_json(left.as_bytes())).serialize(serializer)
-}
-
-fn left_from_json<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<KeptState>, D::Error> {
-    Ok(present(deserializer)?.map(|left| KeptState::from_bytes(left.get().as_bytes())))
-}
-
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
@@ -260,20 +178,6 @@ fn place_as_word<S: Serializer>(place: &CopyPlace, serializer: S) -> Result<S::O
 fn place_from_word<'de, D: Deserializer<'de>>(deserializer: D) -> Result<CopyPlace, D::Error> {
     let text = String::deserialize(deserializer)?;
     let place = CopyPlace::ALL.into_iter().find(|place| word(*place) == text);
-    place.ok_or_else(|| unknown("state", &text, CopyPlace::ALL.map(word)))
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
-fn cause_as_word<S: Serializer>(cause: &Option<Cause>, serializer: S) -> Result<S::Ok, S::Error> {
-    cause.map(Cause::word).serialize(serializer)
-}
-
-fn cause_from_word<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Cause>, D::Error> {
-    let Some(text) = Option::<String>::deserialize(deserializer)? else { return Ok(None) };
-    let cause = Cause::ALL.into_iter().find(|cause| cause.word() == text);
-    cause.map(Some).ok_or_else(|| unknown("cause", &text, Cause::ALL.map(Cause::word)))
-}
-
-fn unknown<E: de::Error, const N: usize>(what: &str, text: &str, known: [&str; N]) -> E {
-    E::custom(format!("there is no {what} `{text}`; there is {}", known.join(", ")))
+    let known = || CopyPlace::ALL.map(word).join(", ");
+    place.ok_or_else(|| de::Error::custom(format!("there is no state `{text}`; there is {}", known())))
 }

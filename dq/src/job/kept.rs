@@ -3,8 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, ser};
+use serde_json::value::RawValue;
 
 use super::json::to_json;
 use super::limits::STATE;
@@ -89,6 +90,19 @@ impl KeptState {
     /// The bytes, which are JSON.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
+    }
+}
+
+impl Serialize for KeptState {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let json: &RawValue = serde_json::from_slice(&self.0).map_err(ser::Error::custom)?;
+        json.serialize(to)
+    }
+}
+
+impl<'de> Deserialize<'de> for KeptState {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        Ok(Self::from_bytes(Box::<RawValue>::deserialize(from)?.get().as_bytes()))
     }
 }
 

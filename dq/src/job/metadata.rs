@@ -1,7 +1,11 @@
 //! The metadata of a record: what a store and a node need to know of a job without reading its payload.
 
 use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
+
+use dq_grammar::BadValue;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::group::GroupName;
 use super::ident::Fence;
@@ -10,52 +14,97 @@ use super::priority::Priority;
 use super::weight::Weight;
 use crate::time::Timestamp;
 
-pub(super) use encoding::{group_of, priority_of, weight_of};
 #[doc(hidden)]
 pub use encoding::{FIELDS, Kind};
+pub(super) use encoding::{group_of, priority_of, weight_of};
 
 mod encoding;
 
 /// What dq stores of a job besides its payload.
-#[derive(Clone, PartialEq, Eq, Default)]
+///
+/// As JSON it has the fields that are not the default. Periods and times are ms, causes and priorities words, a state and a result what they are.
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Metadata {
     /// Failed runs so far. A rejoin does not change this.
+    #[serde(skip_serializing_if = "is_default")]
     pub attempts: u16,
     /// Why the last run failed, or why no attempt is left.
+    #[serde(skip_serializing_if = "is_default")]
     pub cause: Option<Cause>,
     /// No attempt is left: the next run calls only `final_retry`.
+    #[serde(skip_serializing_if = "is_default")]
     pub exhausted: bool,
     /// The delay that the job was added with, in whole milliseconds. A rejoin without a time uses it.
+    #[serde(skip_serializing_if = "is_default", with = "ms")]
     pub delay: Duration,
     /// After this time the job becomes DEAD without a run.
+    #[serde(skip_serializing_if = "is_default")]
     pub expires_at: Option<Timestamp>,
     /// How long the job is kept as DONE after its ack, in whole milliseconds; zero means not at all.
+    #[serde(skip_serializing_if = "is_default", with = "ms")]
     pub retain: Duration,
     /// The fence of the run that parked the job.
+    #[serde(skip_serializing_if = "is_default")]
     pub parked_by: Option<Fence>,
     /// How often the due time or the payload was changed since the job was added; see
     /// [`reschedule`](crate::Provider::reschedule).
+    #[serde(skip_serializing_if = "is_default")]
     pub version: u32,
     /// When [`add_or_extend`](crate::Provider::add_or_extend) first added the job: its `at_most` counts from then.
+    #[serde(skip_serializing_if = "is_default")]
     pub first_added: Option<Timestamp>,
     /// Which of the due jobs of the topic go first.
+    #[serde(skip_serializing_if = "is_default")]
     pub priority: Priority,
     /// How much of the rate of the topic its start spends.
+    #[serde(skip_serializing_if = "is_default")]
     pub weight: Weight,
     /// The group of the job.
+    #[serde(skip_serializing_if = "is_default")]
     pub group: Option<GroupName>,
     /// Which of the jobs of the group that are due together goes first. The store sets it with the add.
+    #[serde(skip_serializing_if = "is_default")]
     pub group_order: u64,
     /// The retry policy of this job, as text, if its add named one.
+    #[serde(skip_serializing_if = "is_default")]
     pub retry: Option<String>,
     /// The headers, in the order in which they were added.
+    #[serde(skip_serializing_if = "is_default")]
     pub headers: Vec<(String, String)>,
     /// The last error, cut to 4 KiB.
+    #[serde(skip_serializing_if = "is_default")]
     pub error: Option<String>,
     /// What the last run, or its last checkpoint, left for the next one.
+    #[serde(rename = "kept_state", skip_serializing_if = "is_default", deserialize_with = "present")]
     pub state: Option<KeptState>,
     /// What the run that acked the job has left for callers. A job with a result has no state.
+    #[serde(skip_serializing_if = "is_default", deserialize_with = "present")]
     pub result: Option<KeptState>,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// A value that is there, also if it is `null`.
+fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<KeptState>, D::Error> {
+    KeptState::deserialize(from).map(Some)
+}
+
+/// Periods as ms.
+mod ms {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(period: &Duration, to: S) -> Result<S::Ok, S::Error> {
+        u64::try_from(period.as_millis()).unwrap_or(u64::MAX).serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
+        u64::deserialize(from).map(Duration::from_millis)
+    }
 }
 
 /// Shows everything but the error of a decoder, which quotes the payload, the state and the result.
@@ -139,6 +188,16 @@ impl Cause {
             Self::PlaceLost => "place lost",
             Self::Defect => "defect",
         }
+    }
+}
+
+impl FromStr for Cause {
+    type Err = BadValue;
+
+    fn from_str(text: &str) -> Result<Self, BadValue> {
+        let known = || Self::ALL.map(Self::word).join(", ");
+        let bad = || BadValue::new(format!("there is no cause `{text}`; there is {}", known()));
+        Self::ALL.into_iter().find(|cause| cause.word() == text).ok_or_else(bad)
     }
 }
 

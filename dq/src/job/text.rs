@@ -59,7 +59,7 @@ macro_rules! parsed {
         }
     )+ };
 }
-parsed!(AppName, TopicName, JobId, Priority, GroupName);
+parsed!(AppName, TopicName, JobId, Cause, Priority, GroupName);
 
 /// A weight is a number in JSON.
 impl Serialize for Weight {
