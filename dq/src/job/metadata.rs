@@ -22,7 +22,7 @@ mod encoding;
 
 /// What dq stores of a job besides its payload.
 ///
-/// As JSON it has the fields that are not the default. Periods and times are ms, causes and priorities words, a state and a result what they are.
+/// Its JSON has the fields that are not the default. Periods and times are in ms; a cause and a priority are words; a state and a result are JSON values.
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Metadata {
@@ -98,8 +98,10 @@ mod ms {
 
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+    use crate::time::millis_ceil;
+
     pub(super) fn serialize<S: Serializer>(period: &Duration, to: S) -> Result<S::Ok, S::Error> {
-        u64::try_from(period.as_millis()).unwrap_or(u64::MAX).serialize(to)
+        millis_ceil(*period).serialize(to)
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {

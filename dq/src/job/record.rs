@@ -59,19 +59,14 @@ impl Record {
     /// # Errors
     /// [`BadRecord`] if this version of dq cannot read the record.
     pub fn metadata(&self) -> Result<Metadata, BadRecord> {
-        let (metadata, kept) = Metadata::decode(&self.0)?;
-        if kept.is_empty() { Err(BadRecord::TooShort) } else { Ok(metadata) }
+        Metadata::decode(&self.0).and_then(with_payload).map(|(metadata, _)| metadata)
     }
 
     /// Reads the metadata that a store itself acts on, without any text, so that it is cheap: the group, the retry policy, the headers, the
     /// error, the state and the result are missing. If the bytes are not a record, it returns the default.
     #[doc(hidden)]
     pub fn fixed(&self) -> Metadata {
-        Metadata::decode_numbers(&self.0)
-            .ok()
-            .filter(|(_, kept)| !kept.is_empty())
-            .map(|(fixed, _)| fixed)
-            .unwrap_or_default()
+        Metadata::decode_numbers(&self.0).and_then(with_payload).map(|(fixed, _)| fixed).unwrap_or_default()
     }
 
     /// The priority of the job, which a store needs for its indexes.
@@ -114,8 +109,8 @@ impl Record {
 
     /// The metadata, and codec and payload.
     pub(super) fn split(&self) -> Result<(&[u8], &[u8]), BadRecord> {
-        let (_, kept) = Metadata::decode_numbers(&self.0)?;
-        if kept.is_empty() { Err(BadRecord::TooShort) } else { Ok(self.0.split_at(self.0.len() - kept.len())) }
+        let (_, kept) = Metadata::decode_numbers(&self.0).and_then(with_payload)?;
+        Ok(self.0.split_at(self.0.len() - kept.len()))
     }
 
     /// The bytes of the metadata; `None` if the bytes are not a record.
@@ -152,6 +147,11 @@ impl Record {
             Err(_) => Self::new(metadata, Codec::Json, &self.0),
         }
     }
+}
+
+/// The metadata, and codec and payload, which a record has behind them.
+fn with_payload((metadata, kept): (Metadata, &[u8])) -> Result<(Metadata, &[u8]), BadRecord> {
+    if kept.is_empty() { Err(BadRecord::TooShort) } else { Ok((metadata, kept)) }
 }
 
 #[cfg(test)]

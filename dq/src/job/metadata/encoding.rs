@@ -50,7 +50,7 @@ trait Field: Default + PartialEq {
 
     fn put(&self, out: &mut impl FnMut(&[u8]));
 
-    /// Takes a value of the kind. Those of a list are at the beginning of `rest`.
+    /// Reads a value of this kind. The values of a list are the first ones in `rest`.
     fn of(value: Value<'_>, rest: &mut &[u8]) -> Option<Self>;
 }
 
@@ -200,7 +200,7 @@ impl Field for bool {
     }
 }
 
-/// Names and values, one behind the other.
+/// A list of name, value, name, value.
 impl Field for Vec<(String, String)> {
     const KIND: Kind = Kind::List;
 
@@ -317,7 +317,7 @@ impl Metadata {
         self.result.as_ref().or(self.state.as_ref())
     }
 
-    /// The fields that are numbers or flags, and no others; and the codec and payload behind the metadata.
+    /// Only the fields that are numbers or flags, and the codec and payload behind the metadata.
     pub(in crate::job) fn decode_numbers(record: &[u8]) -> Result<(Self, &[u8]), BadRecord> {
         Self::take(record, false)
     }

@@ -75,7 +75,7 @@ fn numbers_of(metadata: &Metadata) -> Metadata {
     Metadata { group: None, retry: None, headers, error: None, state: None, result: None, ..metadata.clone() }
 }
 
-/// The form that scripts, journals and exports share. Whoever changes it changes the version of the protocol and of the journal.
+/// Scripts, journals and exports share this form. If you change it, raise the version of the protocol and that of the journal's changes.
 #[test]
 fn a_field_keeps_its_place() {
     let names: Vec<_> = FIELDS.iter().map(|(name, _)| *name).collect();

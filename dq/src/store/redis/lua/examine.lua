@@ -74,8 +74,8 @@ for i = 1, #page[2], 2 do
   -- A job is looked at where its record is.
   if part == 1 or redis.call('HEXISTS', KEYS.jobs, page[2][i]) == 0 then ids[#ids + 1] = page[2][i] end
   if part == 1 then
-    needed[3] = math.max(needed[3], #page[2][i + 1])
     local record = page[2][i + 1]
+    needed[3] = math.max(needed[3], #record)
     if field(record, FIELD.retain) then needed[2] = 1 end
     if field(record, FIELD.priority) then needed[4] = 1 end
     if field(record, FIELD.group) then needed[4], needed[5] = 1, 1 end
