@@ -18,8 +18,8 @@ ROOT = Path(__file__).resolve().parent.parent
 RECORD = ROOT / "tests" / "last-long-run"
 # It should be no older than a month, and than so many commits to what it proves most about.
 MONTH, COMMITS, PROVEN = 31 * 86400, 20, ["dq/src/store", "dq/src/job/state.rs", "docs/internals/protocol"]
-# A program that hangs must not hang the run: this is the most that one may take, in seconds.
-LONGEST = 2400
+# A program that hangs must not hang the run: it may take this many times its budget, and at least ten minutes.
+LONGEST = 3
 RESULT = re.compile(r"^(?:test result: [^.]*\. )?(\d+) passed[;,] (\d+) failed", re.M)
 FAILED = re.compile(r"^test (\S.*) \.\.\. FAILED", re.M)
 WORKSPACE = ["--workspace", "--all-features"]
@@ -43,10 +43,10 @@ class Part:
         begin = time.monotonic()
         with open(self.log, "w") as log:
             try:
-                ended = subprocess.run(self.command, cwd=self.cwd, env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, timeout=LONGEST)
+                ended = subprocess.run(self.command, cwd=self.cwd, env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, timeout=LONGEST * max(self.budget, 200))
                 self.is_sound = ended.returncode == 0
             except subprocess.TimeoutExpired:
-                log.write(f"\nit was killed after {LONGEST} s\n")
+                log.write("\nit was killed because it took too long\n")
                 self.is_sound = False
         self.seconds, text = round(time.monotonic() - begin), self.log.read_text(errors="replace")
         for passed, failed in RESULT.findall(text):

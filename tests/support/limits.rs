@@ -162,20 +162,22 @@ fn text_of(text: &Option<String>) -> Value<'_> {
 
 /// A record with these texts, whatever their sizes, and this order in the group `g`.
 fn raw(texts: &Texts, order: Option<u64>, payload: &[u8]) -> Record {
-    let (group, number) = (if order.is_some() { &b"g"[..] } else { b"" }, Value::Number(0));
-    let mut fields = vec![number, Value::Text(group), Value::Number(order.unwrap_or_default()), number, number];
-    fields.push(Value::List(2 * texts.headers.len()));
-    fields
+    let (group, number) = (Value::Text(if order.is_some() { b"g" } else { b"" }), Value::Number(0));
+    let mut headers = vec![Value::List(2 * texts.headers.len())];
+    headers
         .extend(texts.headers.iter().flat_map(|(name, value)| [name, value]).map(|text| Value::Text(text.as_bytes())));
-    fields.extend([text_of(&texts.retry), number, number, number, number, Value::Flag(false), text_of(&texts.error)]);
-    fields.extend([number, number, number, text_of(&texts.state)]);
-    let is_absent =
-        |field: &Value<'_>| matches!(field, Value::Number(0) | Value::Text(b"") | Value::Flag(false) | Value::List(0));
-    while fields.pop_if(|field| is_absent(field)).is_some() {}
+    let order = Value::Number(order.unwrap_or_default());
+    let before_headers = [number, group, order, number, number].map(|field| vec![field]);
+    let behind_headers =
+        [text_of(&texts.retry), number, number, number, number, Value::Flag(false), text_of(&texts.error)];
+    let mut fields = before_headers.into_iter().chain([headers]).collect::<Vec<_>>();
+    fields.extend(
+        behind_headers.into_iter().chain([number, number, number, text_of(&texts.state)]).map(|field| vec![field]),
+    );
+    let absent = [number, Value::Text(b""), Value::Flag(false), Value::List(0)];
+    while fields.pop_if(|field| absent.iter().any(|absent| field == std::slice::from_ref(absent))).is_some() {}
     let mut bytes = Vec::new();
-    // The headers are a list in the list.
-    let texts_of_headers = if fields.len() > 5 { 2 * texts.headers.len() } else { 0 };
-    for value in [Value::List(fields.len() - texts_of_headers)].into_iter().chain(fields) {
+    for value in [Value::List(fields.len())].into_iter().chain(fields.into_iter().flatten()) {
         value.put(&mut |more| bytes.extend_from_slice(more));
     }
     bytes.push(b'J');
