@@ -12,11 +12,11 @@ use super::ident::Fence;
 use super::kept::KeptState;
 use super::priority::Priority;
 use super::weight::Weight;
-use crate::time::Timestamp;
+use crate::time::{Timestamp, in_millis};
 
 #[doc(hidden)]
 pub use encoding::{FIELDS, Kind};
-pub(super) use encoding::{group_of, priority_of, weight_of};
+pub(super) use encoding::{Place, after_fields, field_of, group_of};
 
 mod encoding;
 
@@ -36,13 +36,13 @@ pub struct Metadata {
     #[serde(skip_serializing_if = "is_default")]
     pub exhausted: bool,
     /// The delay that the job was added with, in whole milliseconds. A rejoin without a time uses it.
-    #[serde(skip_serializing_if = "is_default", with = "ms")]
+    #[serde(skip_serializing_if = "is_default", with = "in_millis")]
     pub delay: Duration,
     /// After this time the job becomes DEAD without a run.
     #[serde(skip_serializing_if = "is_default")]
     pub expires_at: Option<Timestamp>,
     /// How long the job is kept as DONE after its ack, in whole milliseconds; zero means not at all.
-    #[serde(skip_serializing_if = "is_default", with = "ms")]
+    #[serde(skip_serializing_if = "is_default", with = "in_millis")]
     pub retain: Duration,
     /// The fence of the run that parked the job.
     #[serde(skip_serializing_if = "is_default")]
@@ -90,23 +90,6 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 /// A value that is there, also if it is `null`.
 fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<KeptState>, D::Error> {
     KeptState::deserialize(from).map(Some)
-}
-
-/// Periods as ms.
-mod ms {
-    use std::time::Duration;
-
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    use crate::time::millis_ceil;
-
-    pub(super) fn serialize<S: Serializer>(period: &Duration, to: S) -> Result<S::Ok, S::Error> {
-        millis_ceil(*period).serialize(to)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
-        u64::deserialize(from).map(Duration::from_millis)
-    }
 }
 
 /// Shows everything but the error of a decoder, which quotes the payload, the state and the result.

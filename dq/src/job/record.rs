@@ -4,11 +4,12 @@
 //! that does not run.
 
 use std::fmt;
+use std::time::Duration;
 
 use bytes::Bytes;
 
 use super::codec::Codec;
-use super::metadata::{BadRecord, Metadata, group_of, priority_of, weight_of};
+use super::metadata::{BadRecord, Metadata, Place, after_fields, field_of, group_of};
 use super::priority::Priority;
 use super::weight::Weight;
 
@@ -72,13 +73,19 @@ impl Record {
     /// The priority of the job, which a store needs for its indexes.
     #[doc(hidden)]
     pub fn priority(&self) -> Priority {
-        priority_of(&self.0).unwrap_or_default()
+        field_of(&self.0, Place::priority)
     }
 
     /// The weight of the job, which a store needs to keep a rate.
     #[doc(hidden)]
     pub fn weight(&self) -> Weight {
-        weight_of(&self.0).unwrap_or_default()
+        field_of(&self.0, Place::weight)
+    }
+
+    /// How long a store keeps the job once it is acked.
+    #[doc(hidden)]
+    pub fn retain(&self) -> Duration {
+        self.split().map(|(metadata, _)| field_of(metadata, Place::retain)).unwrap_or_default()
     }
 
     /// The group of the job and the order of the job in it, which a store needs for its indexes.
@@ -109,8 +116,8 @@ impl Record {
 
     /// The metadata, and codec and payload.
     pub(super) fn split(&self) -> Result<(&[u8], &[u8]), BadRecord> {
-        let (_, kept) = Metadata::decode_numbers(&self.0).and_then(with_payload)?;
-        Ok(self.0.split_at(self.0.len() - kept.len()))
+        let kept = after_fields(&self.0, |_, _| {})?;
+        with_payload((&self.0[..self.0.len() - kept.len()], kept))
     }
 
     /// The bytes of the metadata; `None` if the bytes are not a record.
@@ -150,24 +157,23 @@ impl Record {
 }
 
 /// The metadata, and codec and payload, which a record has behind them.
-fn with_payload((metadata, kept): (Metadata, &[u8])) -> Result<(Metadata, &[u8]), BadRecord> {
+fn with_payload<M>((metadata, kept): (M, &[u8])) -> Result<(M, &[u8]), BadRecord> {
     if kept.is_empty() { Err(BadRecord::TooShort) } else { Ok((metadata, kept)) }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::time::LONGEST_DELAY;
 
     #[test]
     fn new_metadata_leaves_the_payload_as_it_is() {
         let record = Record::new(&Metadata::default(), Codec::Json, br#"{"a":1}"#);
-        let metadata = Metadata { attempts: 3, error: Some("no".into()), ..Metadata::default() };
+        let retain = Duration::from_secs(9);
+        let metadata = Metadata { attempts: 3, retain, error: Some("no".into()), ..Metadata::default() };
         let patched = record.with_metadata(&metadata);
         assert_eq!(patched.payload(), Ok((Codec::Json, &br#"{"a":1}"#[..])));
-        assert_eq!(patched.metadata(), Ok(metadata));
+        assert_eq!((patched.metadata(), patched.retain()), (Ok(metadata), retain));
     }
 
     /// Redis adds four bytes: with a payload of 100 bytes and a delay of an hour these are then 111, and 112 is a size of its allocator.

@@ -18,3 +18,7 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration
 pub(crate) fn optional<S: Serializer>(time: &Option<Duration>, to: S) -> Result<S::Ok, S::Error> {
     time.map(millis_ceil).serialize(to)
 }
+
+pub(crate) fn read_optional<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+    Ok(Option::<u64>::deserialize(from)?.map(Duration::from_millis))
+}

@@ -42,10 +42,24 @@ impl Kind {
             Self::List => "{}".into(),
         }
     }
+
+    /// Takes a value of this kind from the bytes, of a list all of its texts; `None` if they begin with another one.
+    fn take<'a>(self, rest: &mut &'a [u8]) -> Option<Value<'a>> {
+        let value = Value::take(rest)?;
+        match (self, value) {
+            (Self::Number(most), _) => whole(value).filter(|number| *number <= most).map(Value::Number),
+            (Self::List, Value::List(count)) => {
+                let are_texts = (0..count).all(|_| matches!(Value::take(rest), Some(Value::Text(_))));
+                are_texts.then_some(value)
+            }
+            (Self::Text, Value::Text(_)) | (Self::Flag, Value::Flag(_)) => Some(value),
+            _ => None,
+        }
+    }
 }
 
 /// A value of a field.
-trait Field: Default + PartialEq {
+pub(in crate::job) trait Field: Default + PartialEq {
     const KIND: Kind;
 
     fn put(&self, out: &mut impl FnMut(&[u8]));
@@ -59,6 +73,11 @@ macro_rules! fields {
         /// Every field, with what it is, in the order in which a list has them.
         #[doc(hidden)]
         pub const FIELDS: &[(&str, Kind)] = &[$((stringify!($field), kind_of(|metadata| metadata.$field))),+];
+
+        /// The place of a field in the list.
+        #[derive(Debug, Clone, Copy)]
+        #[allow(non_camel_case_types, dead_code, reason = "it is named as the field, and few are asked for alone")]
+        pub(in crate::job) enum Place { $($field),+ }
 
         impl Metadata {
             /// How many fields a list of them has.
@@ -240,40 +259,44 @@ fn count_of(bytes: &mut &[u8]) -> Result<usize, BadRecord> {
 }
 
 fn field<F: Field>(rest: &mut &[u8], texts: bool) -> Option<F> {
-    match (F::KIND, Value::take(rest)?) {
-        (Kind::Number(most), value) => F::of(Value::Number(whole(value).filter(|number| *number <= most)?), rest),
-        (Kind::Text, Value::Text(_)) if !texts => Some(F::default()),
-        (Kind::List, Value::List(count)) if !texts => {
-            let all_are_texts = (0..count).all(|_| matches!(Value::take(rest), Some(Value::Text(_))));
-            all_are_texts.then(F::default)
-        }
-        (_, value) => F::of(value, rest),
+    let mut within = *rest;
+    let value = F::KIND.take(rest)?;
+    if matches!(F::KIND, Kind::Text | Kind::List) && !texts {
+        return Some(F::default());
     }
+    _ = Value::take(&mut within);
+    F::of(value, &mut within)
 }
 
-/// A value among the first fields, which are no lists, without the rest of the metadata.
-fn early(record: &[u8], place: usize) -> Option<Value<'_>> {
+/// Goes over the fields without making values of them, and returns what follows them.
+pub(in crate::job) fn after_fields<'a>(
+    record: &'a [u8],
+    mut seen: impl FnMut(usize, Value<'a>),
+) -> Result<&'a [u8], BadRecord> {
     let mut rest = record;
-    let count = count_of(&mut rest).ok()?;
-    (0..place).try_for_each(|_| Value::take(&mut rest).map(drop))?;
-    Value::take(&mut rest).filter(|_| place < count)
+    for (place, (name, kind)) in FIELDS[..count_of(&mut rest)?].iter().enumerate() {
+        seen(place, kind.take(&mut rest).ok_or(BadRecord::Damaged(name))?);
+    }
+    Ok(rest)
+}
+
+/// A field of a record, if it is there and the metadata decode.
+fn one(record: &[u8], wanted: Place) -> Option<Value<'_>> {
+    let mut found = None;
+    after_fields(record, |place, value| found = if place == wanted as usize { Some(value) } else { found }).ok()?;
+    found
+}
+
+/// A field of a record that is no list, without the rest of the metadata.
+pub(in crate::job) fn field_of<F: Field>(record: &[u8], place: Place) -> F {
+    one(record, place).and_then(|value| F::of(value, &mut &[][..])).unwrap_or_default()
 }
 
 /// The group of a record and the order of the job in it, without the rest of the metadata.
-pub(crate) fn group_of(record: &[u8]) -> Option<(u64, &str)> {
-    let Value::Text(name) = early(record, 1)? else { return None };
+pub(in crate::job) fn group_of(record: &[u8]) -> Option<(u64, &str)> {
+    let Value::Text(name) = one(record, Place::group)? else { return None };
     let name = utf8(name).filter(|name| GroupName::is_valid(name))?;
-    Some((early(record, 2).and_then(whole).unwrap_or_default(), name))
-}
-
-/// The priority of a record, without the rest of the metadata.
-pub(crate) fn priority_of(record: &[u8]) -> Option<Priority> {
-    Priority::of(early(record, 3)?, &mut &[][..])
-}
-
-/// The weight of a record, without the rest of the metadata.
-pub(crate) fn weight_of(record: &[u8]) -> Option<Weight> {
-    Field::of(early(record, 4)?, &mut &[][..])
+    Some((field_of(record, Place::group_order), name))
 }
 
 impl Metadata {

@@ -101,7 +101,7 @@ impl Topic {
 
     /// Ends a job that was acked, deleted or cancelled: it is gone, or DONE for its retention. Returns the removed record.
     pub(super) fn finish(&mut self, now: Now, id: &JobId, how: Ended) -> Option<Record> {
-        let retain = self.jobs.get(id)?.record.fixed().retain;
+        let retain = self.jobs.get(id)?.record.retain();
         if how != Ended::Acked || retain.is_zero() {
             return self.jobs.remove(id);
         }

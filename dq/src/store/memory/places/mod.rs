@@ -331,7 +331,7 @@ impl Jobs {
         let Some(slot) = self.slots.get(id) else { return false };
         let Some(run) = slot.run() else { return false };
         let is_plain = run.token == token && run.node == *node && run.pending.is_none();
-        if !is_plain || !slot.record.fixed().retain.is_zero() {
+        if !is_plain || !slot.record.retain().is_zero() {
             return false;
         }
         self.remove(id);
