@@ -191,37 +191,34 @@ pub fn definition(draw: &Draw) -> Json {
     // All ticks that were missed since 1970 are as many jobs as that says.
     let on_missed = draw.pick(&["skip", "once", "all"]);
     let is_far = on_missed != "all" && draw.one_in(4);
-    let mut definition = json!({
-        "on_missed": on_missed,
-        "overlap": draw.pick(&["allow", "skip"]),
-        "jitter_ms": if draw.one_in(3) { draw.number() } else { 0 },
-        "tick": if is_far { draw.number() } else { crate::draw::NOW - draw.below(100_000) },
-        "record": STANDARD_NO_PAD.encode(record(draw)),
-        "deliver": draw.pick(&["q", "b", "t"]),
-    });
-    if draw.one_in(2) {
+    let times = if draw.one_in(2) {
         let (line, zone) = cron(draw);
         let (skipped, repeated) = (draw.pick(&["l", "n", "x"]), draw.pick(&["f", "s", "b"]));
-        definition["cron"] = json!({ "line": line, "zone": zone, "skipped": skipped, "repeated": repeated });
+        json!({ "cron": { "line": line, "zone": zone, "skipped": skipped, "repeated": repeated } })
     } else {
-        definition["every_ms"] = json!(if draw.one_in(3) { draw.number() } else { 1_000 << draw.below(20) });
-    }
-    for key in ["start", "end", "expires_after_ms", "fingerprint"] {
-        if draw.one_in(6) {
-            definition[key] = json!(draw.number());
-        }
-    }
+        json!({ "every": if draw.one_in(3) { draw.number() } else { 1_000 << draw.below(20) } })
+    };
+    let some = || if draw.one_in(6) { json!(draw.number()) } else { Json::Null };
+    let origin = json!({ "code": { "fingerprint": draw.number(), "superseded": [draw.number()] } });
+    let deliver = draw.pick(&["queue", "broadcast", "both"]);
+    let mut definition = json!({
+        "ticks": { "times": times, "start": some(), "end": some() },
+        "on_missed": on_missed,
+        "overlap": draw.pick(&["allow", "skip"]),
+        "jitter": if draw.one_in(3) { draw.number() } else { 0 },
+        "job": { "record": STANDARD_NO_PAD.encode(record(draw)), "expires_after": some(), "deliver": deliver },
+        "tick": if is_far { draw.number() } else { crate::draw::NOW - draw.below(100_000) },
+        "origin": if draw.one_in(6) { origin } else { json!("call") },
+        "made": draw.one_in(12),
+    });
     if draw.one_in(8) {
         definition["last"] = json!(id(draw));
-    }
-    if draw.one_in(12) {
-        definition["made"] = json!(true);
     }
     if draw.one_in(20) {
         definition["pause"] = json!({ "reason": draw.text(), "by": draw.text() });
     }
     if draw.one_in(20) {
-        let key = draw.pick(&["every_ms", "tick", "record", "deliver", "jitter_ms", "on_missed", "other"]);
+        let key = draw.pick(&["ticks", "tick", "job", "origin", "jitter", "on_missed", "other"]);
         definition[key] = value(draw, 1);
     }
     definition

@@ -102,6 +102,7 @@ impl JobDefaults {
 
 /// Where a due job goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Deliver {
     /// To one listener of its topic.
@@ -113,19 +114,19 @@ pub enum Deliver {
     Both,
 }
 
+#[cfg(feature = "redis")]
 impl Deliver {
-    /// The letter by which stores keep it.
-    pub(crate) const fn letter(self) -> char {
+    /// Its letter in scripts.
+    pub(crate) const fn letter(self) -> &'static str {
         match self {
-            Self::Queue => 'q',
-            Self::Broadcast => 'b',
-            Self::Both => 't',
+            Self::Queue => "q",
+            Self::Broadcast => "b",
+            Self::Both => "t",
         }
     }
 
-    /// What stores keep by this letter.
     pub(crate) fn of_letter(letter: char) -> Option<Self> {
-        [Self::Queue, Self::Broadcast, Self::Both].into_iter().find(|deliver| deliver.letter() == letter)
+        [Self::Queue, Self::Broadcast, Self::Both].into_iter().find(|deliver| deliver.letter().starts_with(letter))
     }
 }
 

@@ -51,9 +51,10 @@ mod tests {
         let job = Record::new(&Metadata::default(), Codec::Json, b"{}");
         let written = |line: &str, zone: &str| {
             let text = json!({
-                "cron": { "line": line, "zone": zone, "skipped": "l", "repeated": "f" }, "on_missed": "once", "overlap": "skip",
-                "jitter_ms": 0, "tick": 7_200_000, "record": STANDARD_NO_PAD.encode(job.as_bytes()), "deliver": "q",
-                "fingerprint": 7, "superseded": [5],
+                "ticks": { "times": { "cron": { "line": line, "zone": zone, "skipped": "l", "repeated": "f" } } },
+                "on_missed": "once", "overlap": "skip", "jitter": 0, "tick": 7_200_000, "made": false,
+                "job": { "record": STANDARD_NO_PAD.encode(job.as_bytes()), "expires_after": null, "deliver": "queue" },
+                "origin": { "code": { "fingerprint": 7, "superseded": [5] } },
             });
             Record::new(&Metadata::default(), Codec::Json, text.to_string().as_bytes())
         };

@@ -2,17 +2,16 @@
 
 use std::time::Duration;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD_NO_PAD;
 use dq_grammar::check_schedule;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::bad_schedule::BadSchedule;
 use super::missed::OnMissed;
 use super::tick::{Tick, TickJob};
-use super::times::{Ticks, Times};
+use super::times::{self, Ticks, Times};
 use crate::job::{BadName, Codec, Deliver, JobId, Metadata, Record, SCHEDULE_PREFIX};
-use crate::time::{LONGEST_DELAY, Timestamp, millis_ceil};
+use crate::time::{LONGEST_DELAY, Timestamp, in_millis, millis_ceil};
 
 /// What the ids of the jobs of schedules begin with.
 const TICK_PREFIX: &str = "dq:tick:";
@@ -49,18 +48,21 @@ pub fn schedule_name(id: &JobId) -> Option<&str> {
 }
 
 /// The jobs that a schedule adds.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobOfTick {
     /// What the store keeps of each job, without the expiry.
+    #[serde(with = "in_base64")]
     pub record: Record,
     /// How long after its due time a job is still worth running.
+    #[serde(serialize_with = "in_millis::optional", deserialize_with = "in_millis::read_optional")]
     pub expires_after: Option<Duration>,
     /// Where a job goes.
     pub deliver: Deliver,
 }
 
 /// Where a schedule comes from.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Origin {
     /// A program added it at run time.
     #[default]
@@ -84,8 +86,8 @@ pub struct SchedulePause {
     pub by: String,
 }
 
-/// A schedule, and how far it has come.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A schedule, and how far it has come. Its JSON has times and periods in ms.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Definition {
     /// The ticks.
     pub ticks: Ticks,
@@ -94,6 +96,7 @@ pub struct Definition {
     /// What becomes of a tick whose predecessor is not done.
     pub overlap: Overlap,
     /// Each job is due up to this long after its tick.
+    #[serde(with = "in_millis")]
     pub jitter: Duration,
     /// The jobs.
     pub job: JobOfTick,
@@ -171,16 +174,31 @@ impl Definition {
 
     /// The record of the schedule, with this version (rule 28).
     pub fn to_record(&self, version: u32) -> Record {
-        let payload = serde_json::to_vec(&Written::of(self)).expect("a schedule has only texts and numbers");
+        let payload = serde_json::to_vec(self).expect("a schedule has only texts and numbers");
         Record::new(&Metadata { version, ..Metadata::default() }, Codec::Json, &payload)
     }
 
     /// Tells this definition from others: all that a program says of it, and nothing of how far it has come. `revision` is what the
     /// program says to make it another one.
     pub fn fingerprint(&self, revision: u32) -> u64 {
-        let said =
-            Self { tick: Timestamp::EPOCH, last: None, origin: Origin::Call, pause: None, gap: None, ..self.clone() };
-        hash(said.to_record(revision).as_bytes())
+        let Self { ticks: Ticks { times, start, end }, on_missed, overlap, jitter, job, made, .. } = self;
+        let metadata = job.record.metadata().unwrap_or_default();
+        let payload = job.record.payload().map(|(_, payload)| payload).unwrap_or_default();
+        let said = [
+            ("times", json!(times)),
+            ("start", json!(start)),
+            ("end", json!(end)),
+            ("on_missed", json!(on_missed)),
+            ("overlap", json!(overlap)),
+            ("jitter", json!(millis_ceil(*jitter))),
+            ("metadata", json!(metadata)),
+            ("payload", json!(hash(payload))),
+            ("expires_after", json!(job.expires_after.map(millis_ceil))),
+            ("deliver", json!(job.deliver)),
+            ("made", json!(made)),
+            ("revision", json!(revision)),
+        ];
+        hash(said.map(|(name, value)| format!("{name}={value}\n")).concat().as_bytes())
     }
 
     /// Reads a schedule.
@@ -199,13 +217,24 @@ impl Definition {
         Self::parse(record).ok().filter(|(_, unread)| unread.is_some()).map(|(schedule, _)| schedule)
     }
 
+    /// The schedule, and why its cron line cannot be read here. Then it has an interval that no schedule has.
     fn parse(record: &Record) -> Result<(Self, Option<String>), BadSchedule> {
         let unreadable = |bad: &dyn std::fmt::Display| BadSchedule::Unreadable(bad.to_string());
         let (_, payload) = record.payload().map_err(|bad| unreadable(&bad))?;
-        let written = serde_json::from_slice::<Written>(payload).map_err(|bad| unreadable(&bad))?;
-        let (schedule, unread) = written.read().map_err(BadSchedule::Unreadable)?;
+        let (schedule, unread) = match serde_json::from_slice::<Self>(payload) {
+            Ok(schedule) => (schedule, None),
+            Err(bad) => Self::with_other_times(payload).ok_or_else(|| unreadable(&bad))?,
+        };
         schedule.check()?;
         Ok((schedule, unread))
+    }
+
+    fn with_other_times(payload: &[u8]) -> Option<(Self, Option<String>)> {
+        let mut json: serde_json::Value = serde_json::from_slice(payload).ok()?;
+        let times = json.get_mut("ticks")?.get_mut("times")?;
+        let why = times::why_unread(times.get("cron")?)?;
+        *times = json!(Times::Every(LONGEST_DELAY));
+        Some((serde_json::from_value(json).ok()?, Some(why)))
     }
 }
 
@@ -215,137 +244,21 @@ fn hash(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, fold)
 }
 
-/// The JSON of a schedule. Times are milliseconds since the Unix epoch.
-#[derive(Serialize, Deserialize)]
-struct Written {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    every_ms: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cron: Option<WrittenCron>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    start: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    end: Option<u64>,
-    on_missed: OnMissed,
-    overlap: Overlap,
-    jitter_ms: u64,
-    tick: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    last: Option<String>,
-    record: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    expires_after_ms: Option<u64>,
-    deliver: char,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    fingerprint: Option<u64>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    superseded: Vec<u64>,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    made: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pause: Option<SchedulePause>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    gap: Option<u64>,
-}
+/// A record as base64.
+mod in_base64 {
+    use base64::Engine;
+    use base64::engine::general_purpose::STANDARD_NO_PAD;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-#[derive(Serialize, Deserialize)]
-struct WrittenCron {
-    line: String,
-    zone: String,
-    skipped: char,
-    repeated: char,
-}
+    use crate::job::Record;
 
-impl Written {
-    fn of(schedule: &Definition) -> Self {
-        let (every_ms, cron) = match &schedule.ticks.times {
-            Times::Every(interval) => (Some(millis_ceil(*interval)), None),
-            #[cfg(feature = "cron")]
-            Times::Cron(cron) => (None, Some(WrittenCron::of(cron))),
-        };
-        let (fingerprint, superseded) = match &schedule.origin {
-            Origin::Call => (None, Vec::new()),
-            Origin::Code { fingerprint, superseded } => (Some(*fingerprint), superseded.clone()),
-        };
-        Self {
-            every_ms,
-            cron,
-            start: schedule.ticks.start.map(Timestamp::as_millis),
-            end: schedule.ticks.end.map(Timestamp::as_millis),
-            on_missed: schedule.on_missed,
-            overlap: schedule.overlap,
-            jitter_ms: millis_ceil(schedule.jitter),
-            tick: schedule.tick.as_millis(),
-            last: schedule.last.as_ref().map(ToString::to_string),
-            record: STANDARD_NO_PAD.encode(schedule.job.record.as_bytes()),
-            expires_after_ms: schedule.job.expires_after.map(millis_ceil),
-            deliver: schedule.job.deliver.letter(),
-            fingerprint,
-            superseded,
-            made: schedule.made,
-            pause: schedule.pause.clone(),
-            gap: schedule.gap.map(Timestamp::as_millis),
-        }
+    pub(super) fn serialize<S: Serializer>(record: &Record, to: S) -> Result<S::Ok, S::Error> {
+        STANDARD_NO_PAD.encode(record.as_bytes()).serialize(to)
     }
 
-    /// The schedule, and why its cron line cannot be read here. Then it has an interval that no schedule has.
-    fn read(self) -> Result<(Definition, Option<String>), String> {
-        let (times, unread) = match (self.every_ms, self.cron) {
-            (Some(ms), None) => (Times::Every(Duration::from_millis(ms)), None),
-            (None, Some(cron)) => match cron.read() {
-                Ok(times) => (times, None),
-                Err(why) => (Times::Every(LONGEST_DELAY), Some(why)),
-            },
-            _ => return Err("it has neither an interval nor a cron line".into()),
-        };
-        let record = STANDARD_NO_PAD.decode(&self.record).map_err(|bad| format!("its job is damaged: {bad}"))?;
-        let deliver = Deliver::of_letter(self.deliver).ok_or_else(|| format!("its job goes to `{}`", self.deliver))?;
-        let at = Timestamp::from_millis;
-        let schedule = Definition {
-            ticks: Ticks { times, start: self.start.map(at), end: self.end.map(at) },
-            on_missed: self.on_missed,
-            overlap: self.overlap,
-            jitter: Duration::from_millis(self.jitter_ms),
-            job: JobOfTick {
-                record: Record::from_bytes(record.into()),
-                expires_after: self.expires_after_ms.map(Duration::from_millis),
-                deliver,
-            },
-            tick: at(self.tick),
-            last: self.last.map(JobId::new).transpose().map_err(|bad| bad.to_string())?,
-            origin: match self.fingerprint {
-                Some(fingerprint) => Origin::Code { fingerprint, superseded: self.superseded },
-                None => Origin::Call,
-            },
-            made: self.made,
-            pause: self.pause,
-            gap: self.gap.map(at),
-        };
-        Ok((schedule, unread))
-    }
-}
-
-impl WrittenCron {
-    #[cfg(feature = "cron")]
-    fn of(cron: &dq_grammar::Cron) -> Self {
-        let (skipped, repeated) = cron.policies();
-        Self {
-            line: cron.line().into(),
-            zone: cron.zone().into(),
-            skipped: skipped.letter(),
-            repeated: repeated.letter(),
-        }
-    }
-
-    #[cfg(feature = "cron")]
-    fn read(self) -> Result<Times, String> {
-        let Self { line, zone, skipped, repeated } = self;
-        dq_grammar::Cron::with_letters(&line, &zone, skipped, repeated).map(Times::Cron)
-    }
-
-    #[cfg(not(feature = "cron"))]
-    fn read(self) -> Result<Times, String> {
-        Err(format!("it has the cron line `{}`, and this program was built without the feature `cron`", self.line))
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Record, D::Error> {
+        let bytes = STANDARD_NO_PAD.decode(String::deserialize(from)?).map_err(de::Error::custom)?;
+        Ok(Record::from_bytes(bytes.into()))
     }
 }
 
@@ -363,10 +276,9 @@ mod tests {
     fn a_schedule_reads_as_it_was_written() {
         let mut schedule = hourly();
         assert_eq!(Definition::read(&schedule.to_record(0)), Ok(schedule.clone()));
-        schedule.job.expires_after = Some(Duration::from_secs(9));
         schedule.ticks.start = Some(Timestamp::from_millis(5));
         schedule.last = Some(JobId::new("dq:tick:nightly@x").unwrap());
-        schedule.job.deliver = Deliver::Both;
+        (schedule.job.deliver, schedule.job.expires_after) = (Deliver::Both, Some(Duration::from_secs(9)));
         assert_eq!(Definition::read(&schedule.to_record(0)), Ok(schedule));
         assert!(Definition::read(&Record::from_bytes(bytes::Bytes::from_static(b"what?"))).is_err());
     }
@@ -469,6 +381,8 @@ mod tests {
         let jitter = Definition { jitter: Duration::from_secs(1), ..hourly() };
         assert!([all, allow, jitter].iter().all(|other| other.fingerprint(0) != schedule.fingerprint(0)));
         assert_ne!(schedule.fingerprint(1), schedule.fingerprint(0));
+        // Nodes of two versions tell definitions apart by it: a field that a version adds may change it for those alone that say it.
+        assert_eq!(schedule.fingerprint(0), 11_099_652_191_561_393_822);
     }
 
     #[test]

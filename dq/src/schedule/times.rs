@@ -4,23 +4,59 @@ use std::time::Duration;
 
 #[cfg(feature = "cron")]
 use dq_grammar::Cron;
+use serde::{Deserialize, Serialize};
 
-use crate::time::{Timestamp, millis_ceil};
+use crate::time::{Timestamp, in_millis, millis_ceil};
 
 /// The ticks of a schedule, without its start and end.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Times {
     /// A tick after each interval. The ticks are multiples of the interval since the start of the schedule, or since the Unix
     /// epoch if it has none: so all nodes have the same ticks, whenever they start.
-    Every(Duration),
+    Every(#[serde(with = "in_millis")] Duration),
     /// The times of a cron line in a zone.
     #[cfg(feature = "cron")]
-    Cron(Cron),
+    Cron(#[serde(with = "in_words")] Cron),
+}
+
+/// A cron line as its words: the line, the zone, and the letters of its policies.
+#[cfg(feature = "cron")]
+mod in_words {
+    use dq_grammar::Cron;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+    #[derive(Serialize, Deserialize)]
+    struct Words {
+        line: String,
+        zone: String,
+        skipped: char,
+        repeated: char,
+    }
+
+    pub(super) fn serialize<S: Serializer>(cron: &Cron, to: S) -> Result<S::Ok, S::Error> {
+        let ((skipped, repeated), line, zone) = (cron.policies(), cron.line().into(), cron.zone().into());
+        Words { line, zone, skipped: skipped.letter(), repeated: repeated.letter() }.serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Cron, D::Error> {
+        let Words { line, zone, skipped, repeated } = Words::deserialize(from)?;
+        Cron::with_letters(&line, &zone, skipped, repeated).map_err(de::Error::custom)
+    }
+}
+
+/// Why the words of a cron line are no times here; `None` if they are.
+pub(super) fn why_unread(words: &serde_json::Value) -> Option<String> {
+    if cfg!(feature = "cron") {
+        return Times::deserialize(serde_json::json!({ "cron": words })).err().map(|bad| bad.to_string());
+    }
+    let line = words.get("line")?.as_str()?;
+    Some(format!("it has the cron line `{line}`, and this program was built without the feature `cron`"))
 }
 
 /// The ticks of a schedule between its start and its end.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ticks {
     /// When the ticks are.
     pub times: Times,
