@@ -1,9 +1,11 @@
-//! What follow-ups do in their topics, as an outbox, a journal and an export have it: the grammar of `dq/src/store/follow_up.rs`.
+//! What follow-ups do in their topics, as an outbox, a journal and an export have it.
 
 use std::time::Duration;
 
 use dq::job::{Deliver, JobId, Record, TopicName};
-use dq::store::{Due, MaxWaiting, NewJob, OnDuplicate};
+use dq::store::{
+    Due, FollowUpBatch, FollowUps, MaxWaiting, MemberEnd, Membership, NewJob, OnDead, OnDuplicate, SetChange, SetVerb,
+};
 use dq::time::Timestamp;
 
 use crate::draw::Draw;
@@ -11,12 +13,6 @@ use crate::grammar;
 
 /// The topics that follow-ups are for.
 pub const TARGETS: [&str; 3] = ["t", "u", "home"];
-
-/// What an entry does, by the letter that it begins with; `a` is drawn most.
-const KINDS: [u8; 9] = *b"aaadscemt";
-/// What a member that becomes DEAD does to its set, and how a member ended.
-const ON_DEAD: [u8; 3] = *b"cwr";
-const ENDS: [u8; 4] = *b"axrl";
 
 fn name(draw: &Draw) -> JobId {
     let id = JobId::new(grammar::id(draw)).unwrap_or_else(|_| JobId::new(draw.word()).expect("a word is an id"));
@@ -65,56 +61,50 @@ pub fn packed_job(draw: &Draw) -> Vec<u8> {
     postcard::to_extend(&job(draw), Vec::new()).expect("every job has an encoding")
 }
 
-fn put_text(out: &mut Vec<u8>, text: &str) {
-    out.extend((text.len() as u32).to_le_bytes());
-    out.extend(text.as_bytes());
-}
-
-fn put_topic(draw: &Draw, out: &mut Vec<u8>) {
+fn topic(draw: &Draw) -> TopicName {
     let topic = if draw.one_in(12) { draw.text() } else { draw.pick(&TARGETS).to_owned() };
-    put_text(out, TopicName::new(&topic).map_or("t", |_| topic.as_str()));
+    TopicName::new(topic).unwrap_or_else(|_| TopicName::new("t").expect("it is a name"))
 }
 
-/// What an entry does: mostly what dq can read.
+fn some<T>(draw: &Draw, one: impl Fn() -> T) -> Vec<T> {
+    (0..1 + draw.below(3)).map(|_| one()).collect()
+}
+
+/// What an entry does.
+fn batch(draw: &Draw) -> FollowUpBatch {
+    let on_dead = [OnDead::Count, OnDead::Wait, OnDead::CancelRest][draw.below(3) as usize];
+    let ends = [MemberEnd::Acked, MemberEnd::Dead, MemberEnd::DeadCancels, MemberEnd::Left];
+    let end = || (name(draw), ends[draw.below(4) as usize]);
+    let what = match draw.below(8) {
+        0 => return FollowUpBatch::Delete(some(draw, || name(draw))),
+        1 => {
+            let membership = Membership { home: topic(draw), set: name(draw), on_dead };
+            return FollowUpBatch::Members(membership, some(draw, || job(draw)));
+        }
+        2 => SetVerb::Add(on_dead, some(draw, || (topic(draw), job(draw)))),
+        3 => SetVerb::Close(Box::new(job(draw))),
+        4 => SetVerb::End(topic(draw), some(draw, end)),
+        _ => return FollowUpBatch::Add(some(draw, || job(draw))),
+    };
+    FollowUpBatch::Set(SetChange { set: name(draw), what })
+}
+
+/// An entry: mostly what dq can read.
 pub fn packed(draw: &Draw) -> Vec<u8> {
-    let kind = KINDS[draw.below(9) as usize];
-    let kind = if draw.one_in(60) { draw.below(256) as u8 } else { kind };
-    let mut out = vec![kind];
-    let some = 1 + draw.below(3);
-    let on_dead = ON_DEAD[draw.below(3) as usize];
-    match kind {
-        b'd' => (0..some).for_each(|_| put_text(&mut out, name(draw).as_str())),
-        b's' => {
-            put_text(&mut out, name(draw).as_str());
-            out.push(on_dead);
-            for _ in 0..some {
-                put_topic(draw, &mut out);
-                out.extend(packed_job(draw));
-            }
-        }
-        b'c' => {
-            put_text(&mut out, name(draw).as_str());
-            out.extend(packed_job(draw));
-        }
-        b'e' => {
-            put_text(&mut out, name(draw).as_str());
-            put_topic(draw, &mut out);
-            for _ in 0..some {
-                out.push(ENDS[draw.below(4) as usize]);
-                put_text(&mut out, name(draw).as_str());
-            }
-        }
-        b'm' => {
-            put_topic(draw, &mut out);
-            put_text(&mut out, name(draw).as_str());
-            out.push(on_dead);
-            (0..some).for_each(|_| out.extend(packed_job(draw)));
-        }
-        b't' => {
-            (0..3).for_each(|_| out.extend(draw.number().to_le_bytes()));
-            out.extend(packed_job(draw));
-        }
-        _ => (0..some).for_each(|_| out.extend(packed_job(draw))),
+    let mut out = if draw.one_in(9) {
+        // The last job of a set, with what became of the members.
+        let counts = (1, [draw.number(), draw.number(), draw.number()]);
+        let mut last = postcard::to_extend(&counts, Vec::new()).expect("numbers have an encoding");
+        last.extend(packed_job(draw));
+        last
+    } else {
+        let mut entry = FollowUps::default();
+        entry.push(topic(draw), &batch(draw));
+        entry.parts()[0].1.as_bytes().to_vec()
+    };
+    if draw.one_in(60) {
+        let place = draw.below(out.len() as u64) as usize;
+        out[place] = draw.below(256) as u8;
     }
     if draw.one_in(60) {
         out.truncate(draw.below(out.len() as u64) as usize);
@@ -126,29 +116,21 @@ pub fn packed(draw: &Draw) -> Vec<u8> {
 mod tests {
     use std::collections::BTreeSet;
 
+    use dq::store::Packed;
+
     use super::*;
-
-    const FOLLOW_UP: &str = include_str!("../../dq/src/store/follow_up.rs");
-    const JOB_SET: &str = include_str!("../../dq/src/store/job_set.rs");
-
-    /// The letters in the body that follows this text.
-    fn letters(source: &str, after: &str) -> BTreeSet<u8> {
-        let (_, rest) = source.split_once(after).unwrap_or_else(|| panic!("there is no `{after}`"));
-        let body = rest.lines().skip(1).take_while(|line| !line.starts_with('}') && *line != "    }");
-        let words = body.flat_map(|line| line.split("b'").skip(1));
-        words.filter_map(|word| word.bytes().next()).collect()
-    }
 
     #[test]
     fn each_kind_of_follow_up_is_generated() {
-        let (_, of_ends) = JOB_SET.split_once("impl MemberEnd {").expect("it is there");
-        let (_, of_dead) = JOB_SET.split_once("impl OnDead {").expect("it is there");
-        for (what, known, written) in [
-            ("follow-ups", letters(FOLLOW_UP, "fn read("), &KINDS[..]),
-            ("ends of members", letters(of_ends, "fn letter("), &ENDS[..]),
-            ("what a DEAD member does", letters(of_dead, "fn letter("), &ON_DEAD[..]),
-        ] {
-            assert_eq!(known, written.iter().copied().collect(), "the grammar of {what} is not as dq reads them");
-        }
+        let kind = |seed| match Packed::from_bytes(packed(&Draw::new(seed)).into()).batch() {
+            Ok(FollowUpBatch::Add(_)) => "add",
+            Ok(FollowUpBatch::Delete(_)) => "delete",
+            Ok(FollowUpBatch::Members(..)) => "members",
+            Ok(FollowUpBatch::Set(SetChange { what: SetVerb::Add(..), .. })) => "add to a set",
+            Ok(FollowUpBatch::Set(SetChange { what: SetVerb::Close(_), .. })) => "close a set",
+            Ok(FollowUpBatch::Set(SetChange { what: SetVerb::End(..), .. })) => "ends of members",
+            Err(_) => "unreadable",
+        };
+        assert_eq!((0..500).map(kind).collect::<BTreeSet<_>>().len(), 7);
     }
 }

@@ -187,7 +187,7 @@ async fn finish(url: &str, least_fence: u64, others: &[&str]) {
     let history = jobs.inspect().history("work", "dead").await.unwrap();
     assert_eq!(history.len(), 3, "{history:?}");
     let state = async |id: &str| jobs.get::<Work>(id).await.unwrap().map(|seen| seen.state());
-    assert_eq!(state("dead").await, Some(State::Dead));
+    assert_eq!(state("dead").await, Some(State::Dead), "{history:?}");
     assert_eq!(state("parked").await, Some(State::Unacked));
     assert!(jobs.add(job("taken")).await.is_err(), "the id stays taken");
 

@@ -244,7 +244,7 @@ async fn a_row_of_sets_that_is_none_ends_no_list_and_the_doctor_continues_with_t
     assert_eq!(joined(&home, "bad", 2).await, SetOutcome::Refused(SetRefusal::Unreadable));
     assert_eq!(joined(&home, "huge", 3).await, SetOutcome::Refused(SetRefusal::Unreadable));
     // The end of a member of such a set, and what follows it, arrive at home.
-    let entries = ["e\x03\0\0\0bad\x01\0\0\0ua\x01\0\0\0m", "e\x04\0\0\0good\x01\0\0\0ta\x01\0\0\0a"];
+    let entries = ["\0\x02\x03bad\x02\x01u\x01\x01m\0", "\0\x02\x04good\x02\x01t\x01\x01a\0"];
     let producer = home.store.producer(&home.key, &relay_of(&next.key.topic));
     for (n, batch) in entries.into_iter().enumerate() {
         let batch = dq::store::Packed::from_bytes(batch.as_bytes().to_vec().into());

@@ -1,14 +1,15 @@
-//! What follow-ups do in their topics, and how an outbox keeps that: as bytes (rule 18).
+//! What follow-ups do in their topics, and how an outbox keeps that: as what `postcard` encodes (rule 18). The script parts `ends` and `job_set` write
+//! the same.
 
-use std::mem;
+use std::borrow::Cow;
 
-use bytes::{BufMut, Bytes};
+use serde::{Deserialize, Serialize};
 
 use super::due::Due;
 use super::error::StoreError;
 use super::job_set::{
-    ACKED_HEADER, DEAD_HEADER, LEFT_HEADER, MOST_MEMBERS_AT_ONCE, MemberEnd, Membership, OnDead, SetChange, SetCounts,
-    SetOutcome, SetRefusal, SetVerb,
+    ACKED_HEADER, DEAD_HEADER, LEFT_HEADER, MOST_MEMBERS_AT_ONCE, Membership, SetChange, SetCounts, SetOutcome,
+    SetRefusal, SetVerb,
 };
 use super::outbox::{FollowUpOutcome, FollowUps, MOST_FOLLOW_UPS, OutboxEntry, Packed};
 use super::producer::{AddOutcome, CommandOutcome, NewJob, OnDuplicate};
@@ -16,8 +17,8 @@ use crate::job::limits::{OverLimit, POSITION};
 use crate::job::{JobId, Metadata, TopicName};
 use crate::time::Timestamp;
 
-/// What an outcome wants of one topic, as one step does it there.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What an outcome wants of one topic, as one step does it there. A store keeps the numbers of the variants, so a new one comes last.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FollowUpBatch {
     /// Adds these jobs. A delay counts from the outcome.
     Add(Vec<NewJob>),
@@ -38,7 +39,7 @@ impl FollowUps {
 
     /// What this version of dq can read of it.
     pub(super) fn batches(&self) -> impl Iterator<Item = FollowUpBatch> {
-        self.parts.iter().filter_map(|(_, packed)| read(&packed.0))
+        self.parts.iter().filter_map(|(_, packed)| packed.batch().ok())
     }
 
     /// Adds a batch about one job behind the others, as an outbox keeps it.
@@ -58,7 +59,33 @@ impl Packed {
             operation: "relay",
             source: "this version of dq cannot read the follow-up: use the version that wrote it".into(),
         };
-        read(&self.0).ok_or_else(unknown)
+        match postcard::take_from_bytes(&self.0) {
+            Ok((entry, [])) => Ok(Entry::batch(entry)),
+            _ => Err(unknown()),
+        }
+    }
+}
+
+/// What an entry of an outbox does.
+#[derive(Serialize, Deserialize)]
+enum Entry<'a> {
+    Batch(Cow<'a, FollowUpBatch>),
+    /// Adds the last job of a set of which so many members were acked, became DEAD, and left.
+    Last([u64; 3], Box<NewJob>),
+}
+
+impl Entry<'_> {
+    fn batch(self) -> FollowUpBatch {
+        match self {
+            Self::Batch(batch) => batch.into_owned(),
+            Self::Last(counts, mut job) => {
+                // A record that does not decode stays as it is; its job becomes DEAD (rule 5).
+                if let Ok(metadata) = job.record.metadata() {
+                    job.record = job.record.with_metadata(&counted(metadata, counts));
+                }
+                FollowUpBatch::Add(vec![*job])
+            }
+        }
     }
 }
 
@@ -233,40 +260,17 @@ impl FollowUpBatch {
     }
 
     pub(crate) fn packed(&self) -> Packed {
-        let mut bytes = Vec::new();
-        match self {
-            Self::Add(jobs) => {
-                bytes.put_u8(b'a');
-                jobs.iter().for_each(|job| write_job(&mut bytes, job));
-            }
-            Self::Delete(ids) => {
-                bytes.put_u8(b'd');
-                ids.iter().for_each(|id| write_text(&mut bytes, id.as_str().as_bytes()));
-            }
-            Self::Set(SetChange { set, what }) => write_change(&mut bytes, set, what),
-            Self::Members(membership, jobs) => {
-                bytes.put_slice(&members_of(membership));
-                jobs.iter().for_each(|job| write_job(&mut bytes, job));
-            }
-        }
-        Packed(bytes.into())
+        Packed(bytes_of(&Entry::Batch(Cow::Borrowed(self))).into())
     }
+}
+
+fn bytes_of(kept: &impl Serialize) -> Vec<u8> {
+    postcard::to_extend(kept, Vec::new()).expect("every follow-up has an encoding")
 }
 
 /// A job as an outbox keeps it.
 pub(super) fn packed_job(job: &NewJob) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    write_job(&mut bytes, job);
-    bytes
-}
-
-/// What an entry with members begins with; the jobs follow.
-fn members_of(membership: &Membership) -> Vec<u8> {
-    let mut bytes = vec![b'm'];
-    write_text(&mut bytes, membership.home.as_str().as_bytes());
-    write_text(&mut bytes, membership.set.as_str().as_bytes());
-    bytes.put_u8(membership.on_dead.letter());
-    bytes
+    bytes_of(job)
 }
 
 /// The metadata of the last job of a set, with what became of the members in the headers.
@@ -277,143 +281,12 @@ pub(super) fn counted(mut metadata: Metadata, counts: [u64; 3]) -> Metadata {
     metadata
 }
 
-/// The entry that adds the last job of a set, whose packed bytes are `job`, with what became of the members in its headers.
+/// The entry that adds the last job of a set, whose packed bytes are `job`, with what became of the members.
 pub(super) fn last_job_of_set(counts: &SetCounts, job: &[u8]) -> Packed {
-    let mut bytes = vec![b't'];
-    [counts.acked, counts.dead, counts.left].into_iter().for_each(|count| bytes.put_u64_le(count));
-    bytes.put_slice(job);
+    let mut bytes = bytes_of(&(LAST, [counts.acked, counts.dead, counts.left]));
+    bytes.extend_from_slice(job);
     Packed(bytes.into())
 }
 
-fn write_change(bytes: &mut Vec<u8>, set: &JobId, what: &SetVerb) {
-    let verb = match what {
-        SetVerb::Add(..) => b's',
-        SetVerb::Close(_) => b'c',
-        SetVerb::End(..) => b'e',
-    };
-    bytes.put_u8(verb);
-    write_text(bytes, set.as_str().as_bytes());
-    match what {
-        SetVerb::Add(on_dead, jobs) => {
-            bytes.put_u8(on_dead.letter());
-            for (topic, job) in jobs {
-                write_text(bytes, topic.as_str().as_bytes());
-                write_job(bytes, job);
-            }
-        }
-        SetVerb::Close(then) => write_job(bytes, then),
-        SetVerb::End(topic, ends) => {
-            write_text(bytes, topic.as_str().as_bytes());
-            for (id, end) in ends {
-                bytes.put_u8(end.letter());
-                write_text(bytes, id.as_str().as_bytes());
-            }
-        }
-    }
-}
-
-fn write_text(bytes: &mut Vec<u8>, text: &[u8]) {
-    bytes.put_u32_le(u32::try_from(text.len()).expect("a record is bounded by the payload limit"));
-    bytes.put_slice(text);
-}
-
-/// A job says itself where it ends.
-fn write_job(bytes: &mut Vec<u8>, job: &NewJob) {
-    *bytes = postcard::to_extend(job, mem::take(bytes)).expect("every job has an encoding");
-}
-
-/// Reads what was written from the front.
-struct Reader<'a>(&'a Bytes, usize);
-
-impl Reader<'_> {
-    fn take(&mut self, length: usize) -> Option<Bytes> {
-        let end = self.1.checked_add(length).filter(|end| *end <= self.0.len())?;
-        let taken = self.0.slice(self.1..end);
-        self.1 = end;
-        Some(taken)
-    }
-
-    fn byte(&mut self) -> Option<u8> {
-        self.take(1).map(|byte| byte[0])
-    }
-
-    fn number(&mut self) -> Option<u64> {
-        Some(u64::from_le_bytes(self.take(8)?.as_ref().try_into().ok()?))
-    }
-
-    fn text(&mut self) -> Option<Bytes> {
-        let length = u32::from_le_bytes(self.take(4)?.as_ref().try_into().ok()?);
-        self.take(length as usize)
-    }
-
-    fn id(&mut self) -> Option<JobId> {
-        JobId::new(std::str::from_utf8(&self.text()?).ok()?).ok()
-    }
-
-    fn job(&mut self) -> Option<NewJob> {
-        let (job, left) = postcard::take_from_bytes(self.0.get(self.1..)?).ok()?;
-        self.1 = self.0.len() - left.len();
-        Some(job)
-    }
-
-    fn topic(&mut self) -> Option<TopicName> {
-        TopicName::stored(std::str::from_utf8(&self.text()?).ok()?).ok()
-    }
-
-    fn on_dead(&mut self) -> Option<OnDead> {
-        self.byte().and_then(OnDead::of_letter)
-    }
-
-    fn member(&mut self) -> Option<(TopicName, NewJob)> {
-        Some((self.topic()?, self.job()?))
-    }
-
-    fn end(&mut self) -> Option<(JobId, MemberEnd)> {
-        let end = self.byte().and_then(MemberEnd::of_letter)?;
-        Some((self.id()?, end))
-    }
-
-    fn change(&mut self, verb: u8) -> Option<SetChange> {
-        let set = self.id()?;
-        let what = match verb {
-            b's' => SetVerb::Add(self.on_dead()?, self.all(Self::member)?),
-            b'c' => SetVerb::Close(Box::new(self.job()?)),
-            _ => SetVerb::End(self.topic()?, self.all(Self::end)?),
-        };
-        Some(SetChange { set, what })
-    }
-
-    /// The last job of a set, with what became of the members in its headers.
-    fn last_job(&mut self) -> Option<NewJob> {
-        let counts = [self.number()?, self.number()?, self.number()?];
-        let mut job = self.job()?;
-        // A record that does not decode stays as it is; its job becomes DEAD (rule 5).
-        if let Ok(metadata) = job.record.metadata() {
-            job.record = job.record.with_metadata(&counted(metadata, counts));
-        }
-        Some(job)
-    }
-
-    fn all<T>(&mut self, item: fn(&mut Self) -> Option<T>) -> Option<Vec<T>> {
-        let mut items = Vec::new();
-        while self.1 < self.0.len() {
-            items.push(item(self)?);
-        }
-        Some(items)
-    }
-}
-
-fn read(bytes: &Bytes) -> Option<FollowUpBatch> {
-    let mut reader = Reader(bytes, 0);
-    match reader.byte()? {
-        b'a' => reader.all(Reader::job).map(FollowUpBatch::Add),
-        b'd' => reader.all(Reader::id).map(FollowUpBatch::Delete),
-        verb @ (b's' | b'c' | b'e') => reader.change(verb).map(FollowUpBatch::Set),
-        b'm' => {
-            let (home, set, on_dead) = (reader.topic()?, reader.id()?, reader.on_dead()?);
-            Some(FollowUpBatch::Members(Membership { home, set, on_dead }, reader.all(Reader::job)?))
-        }
-        b't' => Some(FollowUpBatch::Add(vec![reader.last_job()?])),
-        _ => None,
-    }
-}
+/// The number of [`Entry::Last`].
+const LAST: u32 = 1;

@@ -49,6 +49,7 @@ pub enum OnDead {
     CancelRest,
 }
 
+#[cfg(feature = "redis")]
 impl OnDead {
     const ALL: [Self; 3] = [Self::Count, Self::Wait, Self::CancelRest];
 
@@ -67,7 +68,7 @@ impl OnDead {
 }
 
 /// How a member has ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MemberEnd {
     /// It was acked.
     Acked,
@@ -79,10 +80,9 @@ pub enum MemberEnd {
     Left,
 }
 
+#[cfg(feature = "redis")]
 impl MemberEnd {
-    const ALL: [Self; 4] = [Self::Acked, Self::Dead, Self::DeadCancels, Self::Left];
-
-    /// Its letter in stores.
+    /// Its letter in scripts.
     pub(crate) const fn letter(self) -> u8 {
         match self {
             Self::Acked => b'a',
@@ -90,10 +90,6 @@ impl MemberEnd {
             Self::DeadCancels => b'r',
             Self::Left => b'l',
         }
-    }
-
-    pub(crate) fn of_letter(letter: u8) -> Option<Self> {
-        Self::ALL.into_iter().find(|end| end.letter() == letter)
     }
 }
 
@@ -109,7 +105,7 @@ pub struct Membership {
 }
 
 /// A change of one set, at home.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SetChange {
     /// The name of the set.
     pub set: JobId,
@@ -118,7 +114,7 @@ pub struct SetChange {
 }
 
 /// What a [`SetChange`] does.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SetVerb {
     /// Registers jobs that are not members yet, and adds these to their topics; the first one makes the set.
     Add(OnDead, Vec<(TopicName, NewJob)>),

@@ -45,7 +45,7 @@ pub(super) fn write(
     call.push(CANCELLED_AT_ONCE);
     match what {
         SetVerb::Add(on_dead, jobs) => {
-            call.push([on_dead.letter()].as_slice());
+            call.push([*on_dead as u8].as_slice());
             for (topic, job) in jobs {
                 call.push(topic.as_str());
                 call.push(job.id.as_str());

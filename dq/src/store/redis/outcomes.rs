@@ -3,12 +3,14 @@
 
 use std::collections::HashSet;
 
-use bytes::BufMut;
 use foldhash::fast::FixedState;
 
+use super::packed::list_of;
 use super::record_notes::RecordNotes;
 use super::scripts::ScriptCall;
 use super::{metadata_bytes, micros, millis_of};
+use crate::job::Value;
+use crate::schedule::TickJob;
 use crate::store::step::{Change, Ending, Outcome, RejoinDue, Tick, Verdict};
 use crate::store::{FollowUps, LinkOptions};
 
@@ -99,42 +101,26 @@ fn code_of(change: &Change) -> (&'static str, Argument) {
     (code, Argument::Number(number))
 }
 
-/// Follow-ups as the part `put_outbox` reads them: little-endian numbers, and texts after their lengths.
+/// Follow-ups as the part `put_outbox` reads them: target and entry in turn.
 fn follow_ups_of(follow_ups: &FollowUps) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(follow_ups.size() + 8 * follow_ups.parts().len() + 2);
-    bytes.put_u16_le(follow_ups.parts().len() as u16);
-    for (target, batch) in follow_ups.parts() {
-        for text in [target.as_str().as_bytes(), batch.as_bytes()] {
-            bytes.put_u32_le(u32::try_from(text.len()).expect("follow-ups are bounded"));
-            bytes.put_slice(text);
-        }
-    }
-    bytes
+    let texts = follow_ups.parts().iter().flat_map(|(target, batch)| [target.as_str().as_bytes(), batch.as_bytes()]);
+    list_of(&texts.map(Value::Text).collect::<Vec<_>>())
 }
 
-/// A tick as `put_tick` in `lua/parts/leave.lua` reads it: little-endian numbers, and texts behind their lengths.
+/// A tick as `put_jobs_of_tick` in `lua/parts/leave.lua` reads it: eight fields, then four of each job.
 fn packed(tick: &Tick) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(tick.size() + 64 * (tick.jobs.len() + 1));
-    let text = |bytes: &mut Vec<u8>, text: &[u8]| {
-        bytes.put_u32_le(u32::try_from(text.len()).expect("a record is bounded by the payload limit"));
-        bytes.put_slice(text);
-    };
     let notes = RecordNotes::of(tick.jobs.iter().map(|job| &job.record));
-    // Zero is no time: the schedule ends.
-    bytes.put_uint_le(tick.next.map_or(0, |next| millis_of(next).max(1)), 6);
-    bytes.put_u8(u8::from(notes.retains) | u8::from(notes.has_priorities) << 1 | u8::from(notes.has_groups) << 2);
-    bytes.put_u32_le(u32::try_from(notes.longest.max(tick.schedule.as_bytes().len())).unwrap_or(u32::MAX));
+    let longest = notes.longest.max(tick.schedule.as_bytes().len()) as u64;
     let (unless, skipped) =
         tick.unless.as_ref().map_or((&b""[..], &b""[..]), |(id, record)| (id.as_str().as_bytes(), record.as_bytes()));
-    text(&mut bytes, unless);
-    text(&mut bytes, skipped);
-    text(&mut bytes, tick.schedule.as_bytes());
-    bytes.put_u16_le(tick.jobs.len() as u16);
-    for job in &tick.jobs {
-        bytes.put_u8(job.deliver.letter() as u8);
-        bytes.put_uint_le(millis_of(job.due), 6);
-        text(&mut bytes, job.id.as_str().as_bytes());
-        text(&mut bytes, job.record.as_bytes());
+    let flags = [notes.retains, notes.has_priorities, notes.has_groups].map(Value::Flag);
+    // Zero is no time: the schedule ends.
+    let mut fields = vec![Value::Number(tick.next.map_or(0, |next| millis_of(next).max(1)))];
+    fields.extend(flags.into_iter().chain([Value::Number(longest)]));
+    fields.extend([unless, skipped, tick.schedule.as_bytes()].map(Value::Text));
+    for TickJob { id, due, deliver, record } in &tick.jobs {
+        let [id, deliver] = [id.as_str(), deliver.letter()].map(|text| Value::Text(text.as_bytes()));
+        fields.extend([id, deliver, Value::Number(millis_of(*due)), Value::Text(record.as_bytes())]);
     }
-    bytes
+    list_of(&fields)
 }

@@ -5,6 +5,15 @@ use bytes::{Buf, Bytes};
 
 use crate::job::Value;
 
+/// A list of these values, as a script unpacks it.
+pub(super) fn list_of(values: &[Value<'_>]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for value in [Value::List(values.len())].iter().chain(values) {
+        value.put(&mut |more| bytes.extend_from_slice(more));
+    }
+    bytes
+}
+
 /// Packed strings, which a caller takes one by one.
 #[derive(Debug)]
 pub(super) struct Packed {

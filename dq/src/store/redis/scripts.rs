@@ -112,7 +112,7 @@ macro_rules! parts {
 const PARTS: &[(&str, &str)] = parts! {
     "back_off.lua" "bulk.lua" "calls.lua" "claim.lua" "clock.lua" "counted.lua" "cut.lua" "drained.lua" "edit.lua" "ends.lua" "entries.lua" "extend.lua" "far.lua" "fit.lua" "gate.lua" "group_rate.lua" "group_waiting.lua" "groups.lua" "head.lua" "heavy.lua" "heavy_batch.lua"
     "holders.lua" "join.lua" "keep.lua" "lapse.lua" "lease.lua" "leave.lua" "leave_out.lua" "letters.lua" "limits.lua" "merge.lua" "metadata.lua" "move.lua" "near.lua"
-    "news.lua" "note.lua" "open_groups.lua" "options.lua" "order.lua" "outcomes.lua" "overrides.lua" "pace.lua" "pages.lua" "parked.lua" "pauses.lua" "pending.lua" "places.lua" "plain_far.lua" "post.lua" "put_far.lua" "put_outbox.lua"
+    "news.lua" "note.lua" "open_groups.lua" "options.lua" "order.lua" "outcomes.lua" "overrides.lua" "pace.lua" "pages.lua" "parked.lua" "pauses.lua" "pending.lua" "places.lua" "plain_far.lua" "post.lua" "postcard.lua" "put_far.lua" "put_outbox.lua"
     "ranked.lua" "recorder.lua" "roles.lua" "says.lua" "scan_rows.lua" "score.lua" "scored.lua" "seats.lua" "shifts.lua" "shut.lua" "signal.lua" "slot_free.lua" "special.lua" "take.lua" "tell_lease.lua" "tell_sets.lua" "ticks.lua" "told.lua" "types.lua" "usual.lua" "version.lua" "waiting.lua" "weigh.lua" "weight.lua"
 };
 

@@ -16,7 +16,7 @@ ARGV[5]  the most members
 ARGV[6]  the most sets that have not ended
 ARGV[7]  for how long a set that has ended is kept, ms
 ARGV[8]  how many members it cancels at most
-ARGV[9]  of a what a member does that becomes DEAD; of c the last job; of e the topic of the members
+ARGV[9]  of a what a member does that becomes DEAD, the number of a variant of `OnDead`; of c the last job; of e the topic of the members
 ARGV[10] and on: of a topic, id and packed job of each member; of e id and end of each member, a letter of `MemberEnd`
 
 Returns  {'done', answer}, {'kept', answer} or {'late'}. The answer is `j`, D (done), or C (closed), E (ended), M (too many members), S (too many
@@ -65,7 +65,7 @@ for _, old in ipairs(redis.call('ZRANGE', KEYS.set_order, '(0', kept_until, 'BYS
 end
 if not refusal and not has_ended and (row or verb ~= 'e') then
   if not protocol then redis.call('HSET', KEYS.meta, 'protocol', PROTOCOL) end
-  local function text(bytes) return struct.pack('<I4', #bytes) .. bytes end
+  -- include postcard.lua
   local function post(target, batch)
     -- include post.lua
     has_posted = true
@@ -75,12 +75,12 @@ if not refusal and not has_ended and (row or verb ~= 'e') then
     local by_topic, topics = {}, {}
     for _, one in ipairs(list) do
       if not by_topic[one.topic] then
-        by_topic[one.topic] = {head}
+        by_topic[one.topic] = {}
         topics[#topics + 1] = one.topic
       end
       table.insert(by_topic[one.topic], one.job)
     end
-    for _, topic in ipairs(topics) do post(topic, table.concat(by_topic[topic])) end
+    for _, topic in ipairs(topics) do post(topic, head .. varint(#by_topic[topic]) .. table.concat(by_topic[topic])) end
   end
   local counts = {a = acked + 0, x = dead + 0, l = left + 0}
   if verb == 'a' then
@@ -88,7 +88,7 @@ if not refusal and not has_ended and (row or verb ~= 'e') then
     for n, one in ipairs(new) do scores[2 * n - 1], scores[2 * n] = 0, one.member end
     if #new > 0 then redis.call('ZADD', KEYS.set, unpack(scores)) end
     members = members + #new
-    post_by_topic(new, 'm' .. text(home) .. text(name) .. ARGV[9])
+    post_by_topic(new, '\0\3' .. text(home) .. text(name) .. ARGV[9])
   elseif verb == 'c' and state == 'o' then
     state = 'c'
     redis.call('HSET', KEYS.sets, name .. NUL, ARGV[9])
@@ -115,11 +115,11 @@ if not refusal and not has_ended and (row or verb ~= 'e') then
       scores[2 * n - 1], scores[2 * n] = 1, member
     end
     if #scores > 0 then redis.call('ZADD', KEYS.set, unpack(scores)) end
-    post_by_topic(rest, 'd')
+    post_by_topic(rest, '\0\1')
   end
   acked, dead, left = counts.a, counts.x, counts.l
   if state == 'c' and acked + dead + left >= tonumber(members) then
-    post(home, 't' .. struct.pack('<I8I8I8', acked, dead, left) .. (redis.call('HGET', KEYS.sets, name .. NUL) or ''))
+    post(home, '\1' .. varint(acked) .. varint(dead) .. varint(left) .. (redis.call('HGET', KEYS.sets, name .. NUL) or ''))
     state, since = 'e', floor
     redis.call('UNLINK', KEYS.set)
     redis.call('HDEL', KEYS.sets, name .. NUL)

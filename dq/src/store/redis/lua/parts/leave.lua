@@ -162,30 +162,16 @@ end
 -- The jobs of a tick are new, unless the last one has not ended. `packed` is as `packed` in outcomes.rs writes it. Returns the record
 -- of the schedule from now on, and its next tick or 0.
 local function put_jobs_of_tick(packed)
-  local next_due, has, longest, size, at = struct.unpack('<I6BI4I4', packed)
-  local function text()
-    at = at + size
-    return string.sub(packed, at - size, at - 1)
-  end
-  local function next_text()
-    size, at = struct.unpack('<I4', packed, at)
-    return text()
-  end
-  local unless, skipped, schedule, count = text(), next_text(), next_text(), nil
-  if has % 2 == 1 then plan.has_retention = true end
-  if bit.band(has, 2) > 0 then plan.has_priority = true end
-  if has >= 4 then
+  local tick = cmsgpack.unpack(packed)
+  local next_due, retains, has_priority, has_group, longest, unless, skipped, schedule = unpack(tick, 1, 8)
+  if retains then plan.has_retention = true end
+  if has_priority then plan.has_priority = true end
+  if has_group then
     plan.has_group, priorities, has_groups = true, priorities or 1, has_groups or micros
   end
   plan.longest = math.max(plan.longest, longest)
   if unless ~= '' and has_not_ended(unless) then return skipped, next_due end
-  count, at = struct.unpack('<I2', packed, at)
-  for _ = 1, count do
-    local deliver, due
-    deliver, due, at = struct.unpack('<c1I6', packed, at)
-    local id = next_text()
-    put_new(id, deliver, due, next_text())
-  end
+  for i = 9, #tick, 4 do put_new(unpack(tick, i, i + 3)) end
   return schedule, next_due
 end
 local function end_schedule(id)
