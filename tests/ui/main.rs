@@ -2,33 +2,62 @@
 //!
 //! Most errors come from dq's macros. The compiler's own are those of the current stable toolchain.
 //!
-//! `TRYBUILD=overwrite cargo test -p dq-ui` writes the errors again; read each one as a user would.
+//! `DQ_UI=overwrite cargo test -p dq-ui` writes the errors again; read each one as a user would.
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 mod programs;
+mod said;
 
-use programs::Libraries;
+use programs::{Libraries, scratch};
 
 /// A file or folder beside this one.
 fn ui(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// All of them are one call of `cargo check`: with one program among them that has to run, `trybuild` would call cargo three times
-/// for each.
+/// The programs of a folder.
+fn programs(folder: &str, least: usize) -> Vec<PathBuf> {
+    let paths = fs::read_dir(ui(folder)).unwrap().map(|entry| entry.unwrap().path());
+    let programs: Vec<_> = paths.filter(|path| path.extension().is_some_and(|end| end == "rs")).collect();
+    assert!(programs.len() >= least, "the programs are found");
+    programs
+}
+
 #[test]
 fn every_mistake_has_its_text() {
-    trybuild::TestCases::new().compile_fail("fail/*.rs");
+    let writes = std::env::var_os("DQ_UI").is_some_and(|what| what == "overwrite");
+    let failed = Libraries::built().each(programs("fail", 50), |libraries, program| {
+        let workspace = ui("../..");
+        let mut compiler = libraries.compiler(&Path::new("tests/ui/fail").join(program.file_name().unwrap()));
+        compiler.current_dir(workspace).args(["--emit=metadata", "-Adead_code", "--diagnostic-width=140"]);
+        let compiled = compiler.output().unwrap();
+        let said = said::plain(&String::from_utf8_lossy(&compiled.stderr));
+        let (text, file) = (format!("{said}\n"), program.with_extension("stderr"));
+        if writes {
+            fs::write(&file, &text).unwrap();
+        }
+        let wanted = fs::read_to_string(&file).unwrap_or_default();
+        match compiled.status.success() {
+            true => Some("it compiles".to_owned()),
+            false => (text != wanted).then(|| format!("it says\n{text}\ninstead of\n{wanted}")),
+        }
+    });
+    assert!(failed.is_empty(), "{} failed:\n\n{}", failed.len(), failed.join("\n\n"));
 }
 
 #[test]
 fn every_program_without_a_mistake_compiles_and_runs() {
-    let mut programs: Vec<_> = fs::read_dir(ui("pass")).unwrap().map(|entry| entry.unwrap().path()).collect();
-    programs.sort();
-    assert!(programs.len() > 20, "the programs are found");
-    let failed = Libraries::built().run_all(programs);
+    let failed = Libraries::built().each(programs("pass", 20), |libraries, program| {
+        let compiled = libraries.compiler(program).output().unwrap();
+        let ended = match compiled.status.success() {
+            true => Command::new(scratch().join(program.file_stem().unwrap())).output().unwrap(),
+            false => compiled,
+        };
+        (!ended.status.success()).then(|| format!("{}\n{}", ended.status, String::from_utf8_lossy(&ended.stderr)))
+    });
     assert!(failed.is_empty(), "{} failed:\n\n{}", failed.len(), failed.join("\n\n"));
 }
 

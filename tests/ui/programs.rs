@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 use std::sync::Mutex;
 use std::thread;
 
@@ -47,7 +47,7 @@ impl Libraries {
                 for tokio in newest(&folder, "tokio") {
                     let named = vec![("dq", dq.clone()), ("serde", serde.clone()), ("tokio", tokio)];
                     let libraries = Self { folder: folder.clone(), named };
-                    if libraries.compile(&probe, &["--emit=metadata"]).status.success() {
+                    if libraries.compiler(&probe).arg("--emit=metadata").output().unwrap().status.success() {
                         return libraries;
                     }
                 }
@@ -78,24 +78,18 @@ impl Libraries {
         compiler
     }
 
-    fn compile(&self, program: &Path, arguments: &[&str]) -> Output {
-        self.compiler(program).args(arguments).output().unwrap()
-    }
-
-    /// Compiles each of these programs and runs it; returns what those said that failed.
-    pub(crate) fn run_all(&self, programs: Vec<PathBuf>) -> Vec<String> {
+    /// Checks each of these programs, several at the same time. Returns what is wrong with some of them.
+    pub(crate) fn each(
+        &self,
+        programs: Vec<PathBuf>,
+        wrong: impl Fn(&Self, &Path) -> Option<String> + Sync,
+    ) -> Vec<String> {
         let (programs, failed) = (Mutex::new(programs.into_iter()), Mutex::new(Vec::new()));
         let next = || programs.lock().unwrap().next();
         let work = || {
             while let Some(program) = next() {
-                let compiled = self.compile(&program, &[]);
-                let ended = match compiled.status.success() {
-                    true => Command::new(scratch().join(program.file_stem().unwrap())).output().unwrap(),
-                    false => compiled,
-                };
-                if !ended.status.success() {
-                    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
-                    failed.lock().unwrap().push(format!("{}: {}\n{said}", program.display(), ended.status));
+                if let Some(what) = wrong(self, &program) {
+                    failed.lock().unwrap().push(format!("{}: {what}", program.display()));
                 }
             }
         };
@@ -109,7 +103,7 @@ impl Libraries {
 }
 
 /// Where the programs are built.
-fn scratch() -> PathBuf {
+pub(crate) fn scratch() -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ui");
     fs::create_dir_all(&folder).unwrap();
     folder
