@@ -147,6 +147,11 @@ async fn prepare(url: &str) {
     set.add(Row { name: "late".into() }).after("1h").await.unwrap();
     jobs.add_many(["dead", "parked", "first"].map(job)).await.unwrap().all().unwrap();
     runs.until(&["dead", "parked", "first", "early"]).await;
+    // A node that stops between the last attempt and `final_retry` gives the job back, and another one goes on from there.
+    let state = async |id: &str| jobs.get::<Work>(id).await.unwrap().map(|seen| seen.state());
+    while (state("dead").await, state("parked").await) != (Some(State::Dead), Some(State::Unacked)) {
+        tokio::task::yield_now().await;
+    }
     node.shutdown(GRACE).await;
     // It dies with a job that it runs.
     let short = [("DQ_LEASE", "2s"), ("DQ_RENEWAL", "500ms")];
