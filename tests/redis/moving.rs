@@ -139,6 +139,8 @@ fn copy(from: u16, to: u16) -> Result<(), String> {
 async fn prepare(url: &str) {
     let (runs, log) = (Runs::new(false), RunLog::default());
     let node = start(url, &runs).await;
+    // From then on the histories are kept.
+    node.ready().await;
     let jobs = node.provider();
     jobs.pause::<Last>().reason("until it has moved").await.unwrap();
     jobs.drain::<Next>().reason("until it has moved").await.unwrap();
@@ -192,8 +194,8 @@ async fn finish(url: &str, least_fence: u64, others: &[&str]) {
     let history = jobs.inspect().history("work", "dead").await.unwrap();
     assert_eq!(history.len(), 3, "{history:?}");
     let state = async |id: &str| jobs.get::<Work>(id).await.unwrap().map(|seen| seen.state());
-    assert_eq!(state("dead").await, Some(State::Dead), "{history:?}");
-    assert_eq!(state("parked").await, Some(State::Unacked));
+    let states = (state("dead").await, state("parked").await);
+    assert_eq!(states, (Some(State::Dead), Some(State::Unacked)), "{history:?}");
     assert!(jobs.add(job("taken")).await.is_err(), "the id stays taken");
 
     let runs = Runs::new(true);

@@ -169,11 +169,10 @@ mod tests {
     #[test]
     fn new_metadata_leaves_the_payload_as_it_is() {
         let record = Record::new(&Metadata::default(), Codec::Json, br#"{"a":1}"#);
-        let retain = Duration::from_secs(9);
-        let metadata = Metadata { attempts: 3, retain, error: Some("no".into()), ..Metadata::default() };
+        let metadata = Metadata { attempts: 3, retain: Duration::from_secs(9), ..Metadata::default() };
         let patched = record.with_metadata(&metadata);
         assert_eq!(patched.payload(), Ok((Codec::Json, &br#"{"a":1}"#[..])));
-        assert_eq!((patched.metadata(), patched.retain()), (Ok(metadata), retain));
+        assert_eq!((patched.retain(), patched.metadata()), (metadata.retain, Ok(metadata)));
     }
 
     /// Redis adds four bytes: with a payload of 100 bytes and a delay of an hour these are then 111, and 112 is a size of its allocator.
