@@ -234,7 +234,7 @@ pub(super) fn added(target: Target, answer: Answer) -> Result<Added, CallError> 
     let _add = tracing::debug_span!("dq.add", topic = %target.topic, job.id = %id).entered();
     let outcome = match answer {
         Ok(Outcome::Add(outcome)) => outcome,
-        Ok(Outcome::Command(_) | Outcome::Change(_)) => unreachable!("the outcome of an add is of its kind"),
+        Ok(_) => unreachable!("the outcome of an add is of its kind"),
         Err(failed) => return Err(CallError::failed(target, failed)),
     };
     let how = match (outcome, target.doing) {

@@ -79,7 +79,8 @@ impl Batch {
     /// Whether `posted` is of the same kind and fits; [`BatchQueue::push`] looks for its id.
     fn takes(&self, posted: &Posted, most_bytes: usize) -> bool {
         let same = self.requests.first().is_some_and(|f| discriminant(&f.request) == discriminant(&posted.request));
-        same && self.requests.len() < MOST_JOBS && self.bytes + posted.bytes() <= most_bytes
+        let has_room = self.requests.len() < MOST_JOBS && self.bytes + posted.bytes() <= most_bytes;
+        same && !posted.request.goes_alone() && has_room
     }
 
     fn push(&mut self, posted: Posted) {
@@ -103,7 +104,7 @@ impl Batch {
         self.unread_copies += 1;
         self.sent = now;
         self.answer = self.requests.first().map(|first| {
-            producer.ask(match first.request {
+            producer.ask(match &first.request {
                 Request::Add(_) => store::Batch::Add { batch: Numbered { number, items: self.items(Request::job) } },
                 Request::Command(_) => {
                     store::Batch::Command { batch: Numbered { number, items: self.items(Request::command) } }
@@ -111,6 +112,8 @@ impl Batch {
                 Request::Change(_) | Request::Update(_) => {
                     store::Batch::Change { batch: Numbered { number, items: self.items(Request::change) } }
                 }
+                Request::Set(set) => store::Batch::Set { number, set: set.clone() },
+                Request::JobSet(change) => store::Batch::JobSet { number, change: change.clone() },
             })
         });
     }
@@ -136,6 +139,10 @@ impl Batch {
             (Ok(BatchReply::Change(answer)), Some(Request::Change(_) | Request::Update(_))) => {
                 self.receive(Ok(answer), Outcome::Change)
             }
+            (Ok(BatchReply::Set(answer)), Some(Request::Set(_))) => {
+                self.receive(Ok(answer), |set| Outcome::Set(Box::new(set)))
+            }
+            (Ok(BatchReply::JobSet(answer)), Some(Request::JobSet(_))) => self.receive(Ok(answer), Outcome::JobSet),
             (Ok(_), _) => self.receive(Err(other_kind("batch")), Outcome::Add),
             (Err(error), _) => self.receive(Err(error), Outcome::Add),
         })
@@ -328,7 +335,7 @@ impl BatchQueue {
 
     /// Appends a request. A batch gets no more than `most_bytes`, unless one job alone has more.
     pub(super) fn push(&mut self, posted: Posted, most_bytes: usize) {
-        let chosen = posted.request.can_repeat_id().then(|| posted.request.id().clone());
+        let chosen = posted.request.chosen_id().cloned();
         if let Some(last) = self.batches.back_mut().filter(|last| self.open && last.takes(&posted, most_bytes))
             && chosen.as_ref().is_none_or(|id| !self.ids.contains(id))
         {

@@ -243,7 +243,7 @@ impl InOrder {
 pub(super) fn changed(target: Target, answer: Answer) -> Option<ChangeResult> {
     let ChangeOutcome { found, verdict, version, due } = match answer {
         Ok(Outcome::Change(outcome)) => outcome,
-        Ok(Outcome::Add(_) | Outcome::Command(_)) => unreachable!("the outcome of a change is of its kind"),
+        Ok(_) => unreachable!("the outcome of a change is of its kind"),
         Err(failed) => return Some(Err(CallError::failed(target, failed))),
     };
     let refusal = match (verdict, found) {

@@ -121,7 +121,7 @@ pub(super) async fn command_many(
 fn commanded<A: CommandAnswer>(target: Target, answer: Answer) -> Result<A, CallError> {
     let outcome = match answer {
         Ok(Outcome::Command(outcome)) => outcome,
-        Ok(Outcome::Add(_) | Outcome::Change(_)) => unreachable!("the outcome of a command is of its kind"),
+        Ok(_) => unreachable!("the outcome of a command is of its kind"),
         Err(failed) => return Err(CallError::failed(target, failed)),
     };
     if let Some(version) = outcome.other_version {

@@ -1,7 +1,7 @@
 //! Job sets: members in any topics, and a job that is added once when all of them have ended (rule 18).
 //!
-//! Each call is a producer of its own with one call, number 1, to the topic of that job. So it is repeated until it is answered. A member
-//! counts once, by its topic and id, so a caller that was interrupted may also repeat it with the same ids.
+//! Each call goes through the queue of the topic of that job, so it is repeated until it is answered. A member counts once, by its topic and id, so a
+//! caller that was interrupted may also repeat it with the same ids.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -11,21 +11,19 @@ use std::time::Duration;
 use super::add::{Add, Adding, DraftJob, limited, new_job};
 use super::added::Once;
 use super::call::{Call, Started, Verb};
-use super::error::{CallError, Doing, Invalid, Refusal};
+use super::error::{CallError, Invalid, Refusal};
 use super::options::{Adds, Options};
 use super::query::Query;
+use super::request::{MEMBER_BYTES, Outcome, Request};
 use super::root::Caller;
-use super::setting::send;
+use super::sending::call_one;
 use super::topic::TopicProvider;
 use super::typed::{Provider, draft};
 use crate::job::{BadName, DelayJob, Deliver, JobId, TopicName};
 use crate::store::{
-    FOLLOW_UP_BYTES, MOST_MEMBERS_AT_ONCE, MOST_WAITED_FOR, MemberEnd, NewJob, OnDead, OnDuplicate, Producer,
-    SetChange, SetOutcome, SetSeen, SetVerb, SetsRequest,
+    FOLLOW_UP_BYTES, MOST_MEMBERS_AT_ONCE, MOST_WAITED_FOR, MemberEnd, NewJob, OnDead, OnDuplicate, SetChange,
+    SetOutcome, SetSeen, SetVerb, SetsRequest,
 };
-
-/// How many bytes a member takes beside its texts, about.
-const MEMBER_BYTES: usize = 128;
 
 /// A set of jobs whose last one is a `J`. Made by [`Provider::job_set`]. Cheap to clone.
 pub struct JobSet<J> {
@@ -262,21 +260,15 @@ impl Verb for CloseSet {
 
 /// Sends a change of a set until it is answered.
 async fn change(home: &Caller, set: &JobId, what: SetVerb, within: Option<Duration>) -> Result<SetSeen, CallError> {
-    let size = |job: &NewJob| MEMBER_BYTES + job.record.as_bytes().len();
-    let bytes = match &what {
-        SetVerb::Add(_, jobs) => jobs.iter().map(|(_, job)| size(job)).sum(),
-        SetVerb::Close(then) => size(then),
-        SetVerb::End(..) => 0,
-    };
-    let change = SetChange { set: set.clone(), what };
-    let target = || home.target(Doing::Set);
-    let ask = move |producer: &dyn Producer, number| producer.job_set(number, change.clone());
-    let sent = send("job_set", home, bytes, within, ask).await;
-    match sent.map_err(|how| CallError::failed(target(), how))? {
-        SetOutcome::Done(seen) => Ok(seen),
-        SetOutcome::Refused(refusal) => {
-            Err(CallError::Refused { target: target(), refusal: Refusal::JobSet { set: set.clone(), refusal } })
+    let request = Request::JobSet(SetChange { set: set.clone(), what });
+    let (target, answer) = call_one(home, request, home.root.deadline(within)).await;
+    match answer {
+        Ok(Outcome::JobSet(SetOutcome::Done(seen))) => Ok(seen),
+        Ok(Outcome::JobSet(SetOutcome::Refused(refusal))) => {
+            Err(CallError::Refused { target, refusal: Refusal::JobSet { set: set.clone(), refusal } })
         }
+        Ok(_) => unreachable!("the outcome of a change of a set is of its kind"),
+        Err(failed) => Err(CallError::failed(target, failed)),
     }
 }
 

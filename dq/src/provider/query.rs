@@ -109,8 +109,7 @@ pub(super) async fn query<T: Send + 'static, R: Send + Sync + 'static>(
         if environment.now() >= deadline.at {
             return Err(too_many(deadline));
         }
-        let ask = |tries| (ask(&*store, &key, &request, tries), ());
-        repeat(&environment, retries, deadline, changes, ask, |&(), waited, limit| unanswered(waited, limit)).await
+        repeat(&environment, retries, deadline, changes, |tries| ask(&*store, &key, &request, tries), unanswered).await
     };
     on_own_thread(root, work).await.map_err(|failed| CallError::failed(target, failed))
 }

@@ -13,7 +13,13 @@ use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, oneshot};
 use super::error::{Doing, Failed, Reason, Target};
 use crate::config::NodeSettings;
 use crate::job::{JobId, TopicName};
-use crate::store::{AddOutcome, ChangeKind, ChangeOutcome, Command, CommandOutcome, JobChange, NewJob};
+use crate::store::{
+    AddOutcome, ChangeKind, ChangeOutcome, Command, CommandOutcome, JobChange, LONGEST_AUTHOR, LONGEST_REASON, NewJob,
+    SetChange, SetOutcome, SetTopic, SetVerb, TopicSet,
+};
+
+/// How many bytes a member of a set takes beside its texts, about.
+pub(super) const MEMBER_BYTES: usize = 128;
 
 /// What a caller asks for.
 pub(super) enum Request {
@@ -23,6 +29,10 @@ pub(super) enum Request {
     Change(JobChange),
     /// Another payload. It has batches of its own, because a store whose memory is full refuses these.
     Update(JobChange),
+    /// A change of the topic as a whole: a batch of its own.
+    Set(SetTopic),
+    /// A change of a job set: a batch of its own.
+    JobSet(SetChange),
 }
 
 /// What the store did for a request; always of the request's kind.
@@ -31,16 +41,20 @@ pub(super) enum Outcome {
     Add(AddOutcome),
     Command(CommandOutcome),
     Change(ChangeOutcome),
+    Set(Box<TopicSet>),
+    JobSet(SetOutcome),
 }
 
 pub(super) type Answer = Result<Outcome, Failed>;
 
 impl Request {
-    pub(super) const fn id(&self) -> &JobId {
+    /// The job that it is about.
+    const fn id(&self) -> Option<&JobId> {
         match self {
-            Self::Add(job) => &job.id,
-            Self::Command(command) => &command.id,
-            Self::Change(change) | Self::Update(change) => &change.id,
+            Self::Add(job) => Some(&job.id),
+            Self::Command(command) => Some(&command.id),
+            Self::Change(change) | Self::Update(change) => Some(&change.id),
+            Self::Set(_) | Self::JobSet(_) => None,
         }
     }
 
@@ -57,46 +71,58 @@ impl Request {
             Self::Add(job) => Doing::Add(job.on_duplicate),
             Self::Command(command) => Doing::Command(command.verb),
             Self::Change(_) | Self::Update(_) => Doing::Change,
+            Self::Set(_) | Self::JobSet(_) => Doing::Set,
         };
-        Target { topic: topic.clone(), id: Some(self.id().clone()), doing }
+        Target { topic: topic.clone(), id: self.id().cloned(), doing }
     }
 
-    /// Whether another request can have the same id: an id that was just generated has no other user.
-    pub(super) const fn can_repeat_id(&self) -> bool {
-        !matches!(self, Self::Add(job) if job.generated)
+    /// The id that another request can have, too: one that was just generated has no other user.
+    pub(super) fn chosen_id(&self) -> Option<&JobId> {
+        self.id().filter(|_| !matches!(self, Self::Add(job) if job.generated))
+    }
+
+    /// Whether its batch has no other request.
+    pub(super) const fn goes_alone(&self) -> bool {
+        matches!(self, Self::Set(_) | Self::JobSet(_))
     }
 
     pub(super) const fn job(&self) -> Option<&NewJob> {
         match self {
             Self::Add(job) => Some(job),
-            Self::Command(_) | Self::Change(_) | Self::Update(_) => None,
+            _ => None,
         }
     }
 
     pub(super) const fn command(&self) -> Option<&Command> {
         match self {
             Self::Command(command) => Some(command),
-            Self::Add(_) | Self::Change(_) | Self::Update(_) => None,
+            _ => None,
         }
     }
 
     pub(super) const fn change(&self) -> Option<&JobChange> {
         match self {
             Self::Change(change) | Self::Update(change) => Some(change),
-            Self::Add(_) | Self::Command(_) => None,
+            _ => None,
         }
     }
 
     /// Roughly the bytes that the request adds to a batch.
     pub(super) fn bytes(&self) -> usize {
         const OVERHEAD: usize = 64;
-        let record = match self {
+        let member = |job: &NewJob| MEMBER_BYTES + job.record.as_bytes().len();
+        let more = match self {
             Self::Add(NewJob { record, .. }) | Self::Update(JobChange { what: ChangeKind::Update(record), .. }) => {
                 record.as_bytes().len()
             }
-            Self::Command(_) | Self::Change(_) | Self::Update(_) => 0,
+            Self::Set(_) => LONGEST_AUTHOR + LONGEST_REASON,
+            Self::JobSet(SetChange { what: SetVerb::Add(_, jobs), .. }) => {
+                jobs.iter().map(|(_, job)| member(job)).sum()
+            }
+            Self::JobSet(SetChange { what: SetVerb::Close(then), .. }) => member(then),
+            Self::Command(_) | Self::Change(_) | Self::Update(_) | Self::JobSet(_) => 0,
         };
-        OVERHEAD + self.id().as_str().len() + record
+        OVERHEAD + self.id().map_or(0, |id| id.as_str().len()) + more
     }
 }
 

@@ -1,4 +1,4 @@
-//! How long the provider waits for an answer and between repeats, and the repeats of a call that goes to the store alone.
+//! How long the provider waits for an answer and between repeats, and the repeats of a query.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,24 +50,23 @@ impl Retries {
 /// Asks the store until it answers, no repeat can help, or the time is over. The store may have done what a try asked whose answer did
 /// not come; then the result of a call that changes something is *unknown*, whatever the later ones say (rule 18). `ask` gets the
 /// number of tries so far, and `silent` makes the error of one that has no answer, from how long it had and what says so.
-pub(super) async fn repeat<T, A: Future<Output = Result<T, StoreError>>, P>(
+pub(super) async fn repeat<T, A: Future<Output = Result<T, StoreError>>>(
     environment: &Environment,
     mut retries: Retries,
     deadline: Deadline,
     changes: bool,
-    ask: impl Fn(u32) -> (A, P),
-    silent: impl Fn(&P, Duration, &'static str) -> StoreError,
+    ask: impl Fn(u32) -> A,
+    silent: impl Fn(Duration, &'static str) -> StoreError,
 ) -> Result<T, Failed> {
     let (mut tries, mut refusals, mut doubt, mut last) = (0, 0, None, None);
     loop {
         let (began, whole) = (environment.now(), retries.call_timeout);
         let rest = deadline.at.saturating_sub(began);
         let (most, limit) = if whole <= rest { (whole, "call_timeout") } else { (rest, deadline.limit) };
-        let (answer, asked) = ask(tries);
         let answer = tokio::select! {
             biased;
-            answer = answer => answer,
-            () = environment.sleep_until(began.saturating_add(most)) => Err(silent(&asked, most, limit)),
+            answer = ask(tries) => answer,
+            () = environment.sleep_until(began.saturating_add(most)) => Err(silent(most, limit)),
         };
         let error = match answer {
             Ok(answer) => return Ok(answer),

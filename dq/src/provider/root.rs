@@ -15,7 +15,7 @@ use super::request::{Deadline, Places, Posted};
 use super::retries::Retries;
 use crate::config::NodeSettings;
 use crate::environment::Environment;
-use crate::job::{AppName, BadName, ProducerId, TopicKey, TopicName};
+use crate::job::{AppName, BadName, TopicKey, TopicName};
 use crate::store::{Outage, Store};
 
 /// The state that all clones of a provider share.
@@ -26,7 +26,6 @@ pub(super) struct Root {
     pub(super) settings: NodeSettings,
     /// The bounds on what callers may have unanswered; closed with the provider.
     pub(super) places: Places,
-    pub(super) answered: Answered,
     /// How often a task of the provider has panicked.
     pub(super) restarts: Arc<AtomicU64>,
     /// The outages of its node, or its own.
@@ -53,7 +52,6 @@ impl Root {
             store,
             environment,
             places: Places::new(&settings),
-            answered: Answered::default(),
             settings,
             restarts: Arc::default(),
             outage: OnceLock::new(),
@@ -116,22 +114,6 @@ impl Root {
         drop(inboxes); // closing lets coalescers answer callers, whose code may ask for an inbox
         open.iter().for_each(|inbox| inbox.close());
         open
-    }
-}
-
-/// The producers whose last batch of one is answered, with its number. The store remembers each producer for an hour, so calls share them.
-#[derive(Debug, Default)]
-pub(super) struct Answered(Mutex<Vec<(ProducerId, u64)>>);
-
-impl Answered {
-    /// A producer, and the number of its next batch.
-    pub(super) fn take(&self, environment: &Environment) -> (ProducerId, u64) {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        known.map_or_else(|| (environment.producer_id(), 1), |(id, last)| (id, last + 1))
-    }
-
-    pub(super) fn give_back(&self, producer: (ProducerId, u64)) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(producer);
     }
 }
 

@@ -1,29 +1,22 @@
 //! Calls that change the state of a topic as a whole: pause, resume, drain, undrain, the default delay and the limits (rule 29).
 //!
-//! Each call is a producer of its own with one call, number 1. So it is repeated until it is answered, and done once.
+//! Each goes through the queue of the topic, in a batch of its own, so it comes after the adds before it, is repeated until it is answered, and done
+//! once.
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::call::{Call, Started, Verb};
-use super::error::{CallError, Doing, Failed, Invalid};
+use super::error::{CallError, Invalid, Target};
 use super::inputs::read;
-use super::retries::{Retries, repeat};
+use super::request::{Answer, Outcome, Request};
 use super::root::Caller;
-use super::sending::{in_time, on_own_thread};
 use crate::job::limits::cut;
 use crate::store::{
-    BatchAnswer, Drain, Due, LONGEST_AUTHOR, LONGEST_REASON, Pause, Pending, Producer, SetTopic, StoreError,
-    TopicChange, TopicDelay, TopicLimit, TopicSet, TopicState, no_answer,
+    Drain, Due, LONGEST_AUTHOR, Pause, SetTopic, StoreError, TopicChange, TopicDelay, TopicLimit, TopicSet, TopicState,
 };
 use crate::time::{Delay, IntoDelay, Timestamp};
-
-const OPERATION: &str = "set";
-
-/// Roughly the bytes of a call, for the bound on unanswered requests.
-const CALL_BYTES: usize = LONGEST_AUTHOR + LONGEST_REASON;
 
 /// Changes a setting of a topic: a [`Pause`], a [`Drain`], a [`TopicDelay`] or a [`TopicLimit`]. Made by [`Provider::pause`](super::Provider::pause),
 /// [`resume`](super::Provider::resume), [`pause_group`](super::TopicProvider::pause_group), [`drain`](super::Provider::drain), [`undrain`](super::Provider::undrain),
@@ -146,12 +139,18 @@ impl<T: TopicSetting, const REASON: bool> Verb for ChangeTopic<T, REASON> {
         }
         let set = SetTopic { by: by.unwrap_or_else(this_process), change };
         within_limits(set.check())?;
-        Ok(Started::work(async move {
-            let ask = move |producer: &dyn Producer, number| producer.set(number, set.clone());
-            let set = send(OPERATION, &caller, CALL_BYTES, within, ask).await;
-            let TopicSet { before, now } = set.map_err(|how| CallError::failed(caller.target(Doing::Set), how))?;
+        Ok(Started::request(caller, Request::Set(set), within, changed::<T>))
+    }
+}
+
+fn changed<T: TopicSetting>(target: Target, answer: Answer) -> Result<TopicChanged<T>, CallError> {
+    match answer {
+        Ok(Outcome::Set(set)) => {
+            let TopicSet { before, now } = *set;
             Ok(TopicChanged { before: T::of(before), now: T::of(now) })
-        }))
+        }
+        Ok(_) => unreachable!("the outcome of a change of a topic is of its kind"),
+        Err(failed) => Err(CallError::failed(target, failed)),
     }
 }
 
@@ -171,48 +170,6 @@ pub(super) fn this_process() -> String {
     let process = std::process::id().to_string();
     let parts: Vec<_> = host.into_iter().chain(program).chain([process]).collect();
     cut(&parts.join("/"), LONGEST_AUTHOR).to_owned()
-}
-
-/// Sends a batch of one until it is answered. `bytes`: roughly those of the call, for the bound on unanswered requests.
-pub(super) async fn send<T: Send + 'static>(
-    operation: &'static str,
-    caller: &Caller,
-    bytes: usize,
-    within: Option<Duration>,
-    call: impl Fn(&dyn Producer, u64) -> Pending<BatchAnswer<T>> + Send + Sync + 'static,
-) -> Result<T, Failed> {
-    let (root, deadline) = (&caller.root, caller.root.deadline(within));
-    let place = in_time(root, deadline, root.places.one(bytes)).await.map_err(Failed::NotDone)?;
-    let (shared, retries, key) = (Arc::clone(root), Retries::new(&root.settings), caller.key().clone());
-    let work = async move {
-        let _place = place;
-        let (id, number) = shared.answered.take(&shared.environment);
-        let ask = |_| {
-            let producer = shared.store.producer(&key, &id);
-            (one_of(operation, call(&*producer, number)), producer)
-        };
-        let silent = |producer: &_, waited, _: &str| silent(operation, producer, waited);
-        let answer = repeat(&shared.environment, retries, deadline, true, ask, silent).await?;
-        shared.answered.give_back((id, number));
-        Ok(answer)
-    };
-    on_own_thread(root, work).await
-}
-
-async fn one_of<T>(operation: &'static str, answer: Pending<BatchAnswer<T>>) -> Result<T, StoreError> {
-    let other = |what: &str| StoreError::Other { operation, source: what.into() };
-    match answer.await? {
-        BatchAnswer::Done(mut outcomes) => outcomes.pop().ok_or_else(|| other("the store answered nothing")),
-        BatchAnswer::Late => Err(other("the store has forgotten the call")),
-    }
-}
-
-fn silent(operation: &'static str, producer: &Arc<dyn Producer>, waited: Duration) -> StoreError {
-    let reason = no_answer(waited, None);
-    match producer.take_back() {
-        true => StoreError::NotSent { operation, reason },
-        false => StoreError::Unavailable { operation, reason },
-    }
 }
 
 impl<T, const REASON: bool> fmt::Debug for ChangeTopic<T, REASON> {
