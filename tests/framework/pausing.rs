@@ -305,6 +305,20 @@ async fn a_pause_without_an_answer_is_repeated_and_then_unknown() {
     assert!(matches!(error, CallError::NotDone { .. }), "{error}");
 }
 
+stores!(a_drain_keeps_its_place_among_the_adds_of_its_provider: memory, file, redis);
+async fn a_drain_keeps_its_place_among_the_adds_of_its_provider() {
+    let dq = Script::acks().start(default_settings).await;
+    let jobs = dq.provider();
+    for n in 0..9 {
+        let drain = jobs.drain::<TestJob>().reason("why");
+        let (before, drained, after) =
+            tokio::join!(jobs.add(test_job(format!("before{n}"))), drain, jobs.add(test_job(format!("after{n}"))));
+        assert!(before.is_ok() && drained.is_ok(), "{before:?}, {drained:?}");
+        assert!(matches!(after, Err(CallError::Refused { refusal: Refusal::Draining { .. }, .. })), "{after:?}");
+        jobs.undrain::<TestJob>().await.unwrap();
+    }
+}
+
 stores!(a_draining_topic_refuses_adds_and_ends_what_was_due: memory, file, redis);
 async fn a_draining_topic_refuses_adds_and_ends_what_was_due() {
     let script = Script::takes(10 * SECOND);
