@@ -166,14 +166,14 @@ fn raw(texts: &Texts, order: Option<u64>, payload: &[u8]) -> Record {
     let mut headers = vec![Value::List(2 * texts.headers.len())];
     headers
         .extend(texts.headers.iter().flat_map(|(name, value)| [name, value]).map(|text| Value::Text(text.as_bytes())));
-    let order = Value::Number(order.unwrap_or_default());
-    let before_headers = [number, group, order, number, number].map(|field| vec![field]);
-    let behind_headers =
-        [text_of(&texts.retry), number, number, number, number, Value::Flag(false), text_of(&texts.error)];
-    let mut fields = before_headers.into_iter().chain([headers]).collect::<Vec<_>>();
-    fields.extend(
-        behind_headers.into_iter().chain([number, number, number, text_of(&texts.state)]).map(|field| vec![field]),
-    );
+    let (order, flag) = (Value::Number(order.unwrap_or_default()), Value::Flag(false));
+    let [retry, error, state] = [&texts.retry, &texts.error, &texts.state].map(text_of);
+    let others = [
+        number, group, order, number, number, retry, number, number, number, number, flag, error, number, number,
+        number, state,
+    ];
+    let mut fields = Vec::from(others.map(|field| vec![field]));
+    fields.insert(5, headers);
     let absent = [number, Value::Text(b""), Value::Flag(false), Value::List(0)];
     while fields.pop_if(|field| absent.iter().any(|absent| field == std::slice::from_ref(absent))).is_some() {}
     let mut bytes = Vec::new();

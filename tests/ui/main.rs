@@ -50,7 +50,7 @@ fn every_mistake_has_its_text() {
 
 #[test]
 fn every_program_without_a_mistake_compiles_and_runs() {
-    let failed = Libraries::built().each(programs("pass", 20), |libraries, program| {
+    let failed = Libraries::built().each(programs("pass", 21), |libraries, program| {
         let compiled = libraries.compiler(program).output().unwrap();
         let ended = match compiled.status.success() {
             true => Command::new(scratch().join(program.file_stem().unwrap())).output().unwrap(),
