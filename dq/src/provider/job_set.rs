@@ -14,7 +14,7 @@ use super::call::{Call, Started, Verb};
 use super::error::{CallError, Invalid, Refusal};
 use super::options::{Adds, Options};
 use super::query::Query;
-use super::request::{MEMBER_BYTES, Outcome, Request};
+use super::request::{Outcome, Request, member_bytes};
 use super::root::Caller;
 use super::sending::call_one;
 use super::topic::TopicProvider;
@@ -234,7 +234,7 @@ impl Verb for AddMembers {
 fn in_parts(topic: &TopicName, jobs: Vec<NewJob>) -> Vec<Vec<(TopicName, NewJob)>> {
     let (mut parts, mut bytes) = (vec![Vec::new()], 0);
     for job in jobs {
-        let size = MEMBER_BYTES + job.id.as_str().len() + job.record.as_bytes().len();
+        let size = member_bytes(&job);
         let last = parts.last_mut().expect("there is a part");
         bytes += size;
         if last.len() == MOST_MEMBERS_AT_ONCE || bytes > FOLLOW_UP_BYTES && !last.is_empty() {

@@ -18,8 +18,10 @@ use crate::store::{
     SetChange, SetOutcome, SetTopic, SetVerb, TopicSet,
 };
 
-/// How many bytes a member of a set takes beside its texts, about.
-pub(super) const MEMBER_BYTES: usize = 128;
+/// How many bytes a member of a set takes, about.
+pub(super) fn member_bytes(job: &NewJob) -> usize {
+    128 + job.id.as_str().len() + job.record.as_bytes().len()
+}
 
 /// What a caller asks for.
 pub(super) enum Request {
@@ -110,16 +112,15 @@ impl Request {
     /// Roughly the bytes that the request adds to a batch.
     pub(super) fn bytes(&self) -> usize {
         const OVERHEAD: usize = 64;
-        let member = |job: &NewJob| MEMBER_BYTES + job.record.as_bytes().len();
         let more = match self {
             Self::Add(NewJob { record, .. }) | Self::Update(JobChange { what: ChangeKind::Update(record), .. }) => {
                 record.as_bytes().len()
             }
             Self::Set(_) => LONGEST_AUTHOR + LONGEST_REASON,
             Self::JobSet(SetChange { what: SetVerb::Add(_, jobs), .. }) => {
-                jobs.iter().map(|(_, job)| member(job)).sum()
+                jobs.iter().map(|(_, job)| member_bytes(job)).sum()
             }
-            Self::JobSet(SetChange { what: SetVerb::Close(then), .. }) => member(then),
+            Self::JobSet(SetChange { what: SetVerb::Close(then), .. }) => member_bytes(then),
             Self::Command(_) | Self::Change(_) | Self::Update(_) | Self::JobSet(_) => 0,
         };
         OVERHEAD + self.id().map_or(0, |id| id.as_str().len()) + more
