@@ -29,7 +29,7 @@ fn programs(folder: &str, least: usize) -> Vec<PathBuf> {
 #[test]
 fn every_mistake_has_its_text() {
     let writes = std::env::var_os("DQ_UI").is_some_and(|what| what == "overwrite");
-    let failed = Libraries::built().each(programs("fail", 50), |libraries, program| {
+    let failed = Libraries::built().each(programs("fail", 31), |libraries, program| {
         let workspace = ui("../..");
         let mut compiler = libraries.compiler(&Path::new("tests/ui/fail").join(program.file_name().unwrap()));
         compiler.current_dir(workspace).args(["--emit=metadata", "-Adead_code", "--diagnostic-width=140"]);
@@ -50,15 +50,25 @@ fn every_mistake_has_its_text() {
 
 #[test]
 fn every_program_without_a_mistake_compiles_and_runs() {
-    let failed = Libraries::built().each(programs("pass", 21), |libraries, program| {
-        let compiled = libraries.compiler(program).output().unwrap();
-        let ended = match compiled.status.success() {
-            true => Command::new(scratch().join(program.file_stem().unwrap())).output().unwrap(),
-            false => compiled,
-        };
-        (!ended.status.success()).then(|| format!("{}\n{}", ended.status, String::from_utf8_lossy(&ended.stderr)))
-    });
+    let failed = Libraries::built().each(programs("pass", 21), fault);
     assert!(failed.is_empty(), "{} failed:\n\n{}", failed.len(), failed.join("\n\n"));
+}
+
+/// What is wrong with a program that should compile and run.
+fn fault(libraries: &Libraries, program: &Path) -> Option<String> {
+    let compiled = libraries.compiler(program).output().unwrap();
+    let ended = match compiled.status.success() {
+        true => Command::new(scratch().join(program.file_stem().unwrap())).output().unwrap(),
+        false => compiled,
+    };
+    (!ended.status.success()).then(|| format!("{}\n{}", ended.status, String::from_utf8_lossy(&ended.stderr)))
+}
+
+/// The manifest of this test calls it dq, and no crate has that name: only what an attribute says leads to it.
+#[test]
+fn generated_code_uses_the_named_crate_everywhere() {
+    let found = fault(&Libraries::built().renamed("work"), &ui("renamed/named.rs"));
+    assert!(found.is_none(), "{}", found.unwrap_or_default());
 }
 
 #[test]

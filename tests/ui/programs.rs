@@ -56,9 +56,9 @@ impl Libraries {
         panic!("cargo built dq for this test");
     }
 
-    /// The newest dq, as a dependency of this name.
+    /// The newest dq, as a dependency of this name, and `serde`.
     pub(crate) fn renamed(mut self, name: &'static str) -> Self {
-        self.named.truncate(1);
+        self.named.truncate(2);
         self.named[0].0 = name;
         self
     }

@@ -18,6 +18,22 @@ async fn change(jobs: &Provider) -> Result<(), dq::Error> {
     Ok(())
 }
 
+fn calls_that_nobody_awaits(jobs: &Provider) {
+    jobs.add(CloseOrder { order: 7 });
+    jobs.add_many([CloseOrder { order: 7 }]).keep_existing();
+    jobs.delete::<CloseOrder>(7);
+    jobs.ack::<CloseOrder>(7);
+    jobs.counts::<CloseOrder>();
+}
+
+async fn node_is_not_kept() -> Result<(), dq::Error> {
+    ContextFactory::new("shop").store("memory:");
+    ContextFactory::new("shop").store("memory:").start().await?;
+    let dq = ContextFactory::new("shop").store("memory:").start().await?;
+    dq.signals();
+    Ok(())
+}
+
 fn main() {
-    let _ = change;
+    let _ = (change, calls_that_nobody_awaits, node_is_not_kept);
 }

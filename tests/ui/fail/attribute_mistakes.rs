@@ -92,4 +92,45 @@ on_due!(ValueMissing);
 struct ValueWithoutKey;
 on_due!(ValueWithoutKey);
 
+struct Orders;
+
+#[delay_listener]
+struct BorrowsADependency {
+    orders: &Orders,
+}
+on_due!(BorrowsADependency);
+
+#[delay_listener]
+struct BorrowsForALifetime<'a> {
+    orders: &'a Orders,
+}
+
+#[delay_listener]
+struct InjectUnknown {
+    #[inject(defualt)]
+    seen: u8,
+    #[inject]
+    orders: u16,
+    #[inject(by = "name")]
+    mail: u32,
+}
+on_due!(InjectUnknown);
+
+#[delay_listener]
+enum IsAnEnum {}
+
+#[delay_listener]
+struct IsGeneric<T> {
+    orders: T,
+}
+
+impl<T: Clone + Send + Sync + 'static> DelayListener for IsGeneric<T> {
+    type Job = CloseOrder;
+
+    async fn on_due(&self, job: Job<CloseOrder>, channel: Channel) -> Result<Decided, JobError> {
+        let _ = (job.order_id, &self.orders);
+        Ok(channel.ack())
+    }
+}
+
 fn main() {}

@@ -36,4 +36,16 @@ async fn with_a_channel(batch: Batch<CloseOrder>, channel: Channel) -> Result<De
     Ok(channel.ack())
 }
 
+#[delay_listener]
+async fn borrowed(batch: &Batch<CloseOrder>) -> Result<(), JobError> {
+    drop(batch);
+    Ok(())
+}
+
+#[delay_listener]
+async fn bare(batch: Batch) -> Result<(), JobError> {
+    drop(batch);
+    Ok(())
+}
+
 fn main() {}

@@ -33,4 +33,12 @@ on_message!(BroadcastWithoutChannels);
 struct EveryMistakeOfOneBroadcastListenerAtOnce;
 on_message!(EveryMistakeOfOneBroadcastListenerAtOnce);
 
+#[broadcast_listener(channels = ["cache-expired"])]
+struct BroadcastIsGeneric<T> {
+    cache: T,
+}
+
+#[broadcast_listener(channels = ["cache-expired"])]
+async fn broadcast_on_a_function() {}
+
 fn main() {}

@@ -16,4 +16,10 @@ async fn close(job: Job<CloseOrder>, channel: Channel) -> Result<Decided, JobErr
     Err("no".into())
 }
 
+#[delay_listener]
+async fn close_all(batch: Batch<CloseOrder>) -> Result<(), JobError> {
+    batch.rest().rejoin_after("2m");
+    Ok(())
+}
+
 fn main() {}

@@ -131,4 +131,10 @@ struct EveryMistakeOfOneAtOnce {
     order_id: u64,
 }
 
+#[derive(DelayJob)]
+#[job(topic = "order-timeout")]
+struct BorrowsStatic {
+    who: &'static str,
+}
+
 fn main() {}

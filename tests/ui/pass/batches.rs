@@ -49,7 +49,7 @@ async fn close(batch: Batch<CloseOrder>, orders: &Arc<Vec<u64>>, _: Channel) -> 
 async fn give_up(_: Job<CloseOrder>, _: &Failure) {}
 
 #[delay_listener]
-async fn open(batch: Batch<OpenOrder>) -> Result<Decided, std::io::Error> {
+async fn open(batch: Batch<OpenOrder>) -> std::io::Result<Decided> {
     Ok(if batch.is_empty() { batch.rest().park() } else { batch.rest().rejoin_after("2m") })
 }
 

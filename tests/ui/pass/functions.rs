@@ -1,4 +1,4 @@
-//! Functions: with and without a channel, with dependencies by value, by reference and unnamed.
+//! Functions: with and without a channel, with dependencies by value, by reference and unnamed, with a boxed error.
 
 use dq::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -19,6 +19,8 @@ struct Deciding(u64);
 pub struct LateJob(u64);
 
 pub struct Orders;
+
+type Boxed = Box<dyn std::error::Error + Send + Sync>;
 
 /// The documentation stays with the function.
 #[delay_listener]
@@ -43,7 +45,7 @@ pub(crate) async fn deciding(
 }
 
 #[delay_listener(register = false)]
-pub async fn late_job(orders: &Arc<Orders>, channel: Channel, job: Job<LateJob>) -> Result<Decided, std::fmt::Error> {
+pub async fn late_job(orders: &Arc<Orders>, channel: Channel, job: Job<LateJob>) -> Result<Decided, Boxed> {
     let _ = (orders, job.0);
     Ok(channel.ack())
 }

@@ -22,7 +22,7 @@ mod functions {
         Ok(channel.ack())
     }
 
-    #[delay_listener(register = false, final_retry = "super::ends::channel")]
+    #[delay_listener(register = false, final_retry = super::ends::channel)]
     pub(crate) async fn channel(_job: Job<CloseOrder>, f: &u8, injector: u8) -> Result<(), JobError> {
         assert_eq!(*f, injector);
         Ok(())

@@ -1,4 +1,6 @@
-//! Unit, tuple, empty and named structs.
+//! Unit, tuple and empty structs. State of the listener's own is made by `Default` and need not be `Clone`.
+
+use std::sync::Mutex;
 
 use dq::listener::{Declared, Injector};
 use dq::prelude::*;
@@ -22,7 +24,7 @@ impl DelayListener for Unit {
 }
 
 #[delay_listener(register = false)]
-struct Tuple(u8, #[inject(default)] u16);
+struct Tuple(u8, #[inject(default)] Mutex<u16>);
 
 impl DelayListener for Tuple {
     type Job = CloseOrder;
@@ -48,6 +50,7 @@ fn main() {
     injector.provide(7_u8, None);
     assert!(Unit::inject(&injector).is_ok() && Empty::inject(&injector).is_ok());
     let tuple = Tuple::inject(&injector).ok().unwrap();
-    assert_eq!((tuple.0, tuple.1), (7, 0));
-    assert_eq!(Tuple::dependencies()[0].field, "0");
+    assert_eq!((tuple.0, tuple.1.into_inner().unwrap()), (7, 0));
+    let fields: Vec<_> = Tuple::dependencies().iter().map(|needs| needs.field).collect();
+    assert_eq!(fields, ["0"]);
 }

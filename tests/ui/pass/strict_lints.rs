@@ -11,6 +11,7 @@
 
 use std::sync::Arc;
 
+use dq::listener::{ListenerKind, Registration};
 use dq::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -70,7 +71,7 @@ async fn remind(job: Job<Remind>, orders: &Arc<Orders>) -> Result<(), JobError> 
 }
 
 #[derive(Debug)]
-#[broadcast_listener(channels = ["cache-expired", "prices"])]
+#[broadcast_listener(channels = ["cache-expired", "prices:eu"])]
 struct DropCache {
     orders: Arc<Orders>,
 }
@@ -91,4 +92,8 @@ fn main() {
     assert_eq!(CloseOrder::DEFAULTS.delay, delay!("30m"));
     assert_eq!(CloseOrder::DEFAULTS.deliver, dq::job::Deliver::Both);
     assert!(Remind { who: String::new() }.job_id().is_none());
+    let all = Registration::all();
+    let [_, _, broadcast] = all.as_slice() else { panic!("{all:?}") };
+    assert_eq!(broadcast.kind, ListenerKind::Broadcast { channels: &["cache-expired", "prices:eu"] });
+    assert_eq!((broadcast.dependencies)()[0].field, "orders");
 }

@@ -1,3 +1,4 @@
+use dq::Channel as DqChannel;
 use dq::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +35,19 @@ impl DelayListener for AfterOtherKeys {
 #[delay_listener(topic = "orders", batch = 500)]
 async fn of_a_batch(batch: Batch<CloseOrder>) -> Result<(), JobError> {
     drop(batch);
+    Ok(())
+}
+
+#[delay_listener]
+async fn with_two_channels(job: Job<CloseOrder>, channel: Channel, second: DqChannel) -> Result<Decided, JobError> {
+    let _ = (job.order_id, second);
+    Ok(channel.ack())
+}
+
+#[periodic(every = "1h")]
+#[delay_listener]
+async fn periodic_without_default(job: Job<CloseOrder>) -> Result<(), JobError> {
+    drop(job);
     Ok(())
 }
 

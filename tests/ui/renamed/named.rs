@@ -1,6 +1,4 @@
-//! dq under another name: as a crate, as a path, and for the derive.
-
-extern crate dq as work;
+//! dq under another name, where no crate is called dq: as a crate, as a path, and for the derive.
 
 use serde::{Deserialize, Serialize};
 use work::prelude::*;
@@ -13,12 +11,23 @@ struct CloseOrder {
 }
 
 mod inner {
-    pub(crate) use dq as again;
+    pub(crate) use work as again;
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, DelayJob)]
+#[job(topic = "page", delay = "1s", crate = "work", id = "{0}")]
+struct Page<T>(u64, Vec<T>);
+
+mod tonic {
+    #[derive(Debug, Clone)]
+    pub(crate) struct Channel;
 }
 
 #[delay_listener(crate = "work")]
 struct OrderTimeout {
     orders: u8,
+    #[inject(default)]
+    names: Vec<String>,
 }
 
 impl DelayListener for OrderTimeout {
@@ -29,14 +38,28 @@ impl DelayListener for OrderTimeout {
     }
 }
 
-#[delay_listener(crate = crate::inner::again, register = false)]
-async fn close(job: Job<CloseOrder>, orders: &u8, channel: Channel) -> Result<Decided, JobError> {
+#[delay_listener(
+    crate = crate::inner::again,
+    topic = "order-timeout",
+    timeout = "1s",
+    on_timeout = "retry",
+    ack = "on_claim",
+    register = false
+)]
+async fn close(
+    job: Job<CloseOrder>,
+    orders: &u8,
+    sum: u16,
+    bank: tonic::Channel,
+    channel: Channel,
+) -> Result<Decided, JobError> {
+    let _ = (sum, bank);
     assert_eq!(*orders, 7);
     Ok(if job.order_id == 7 { channel.ack() } else { channel.park() })
 }
 
 #[broadcast_listener(channels = ["cache-expired"], crate = "inner::again")]
-struct DropCache;
+struct DropCache(u8);
 
 impl BroadcastListener for DropCache {
     type Message = CloseOrder;
@@ -49,5 +72,6 @@ impl BroadcastListener for DropCache {
 fn main() {
     let names: Vec<_> = work::listener::Registration::all().iter().map(|registration| registration.name).collect();
     assert_eq!(names, ["OrderTimeout", "DropCache"]);
-    let _ = OrderTimeout { orders: 7 }.orders;
+    let _ = OrderTimeout { orders: 7, names: Vec::new() }.orders;
+    assert_eq!(Page::<u8>::TOPIC, "page");
 }

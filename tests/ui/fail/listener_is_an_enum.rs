@@ -1,8 +1,0 @@
-use dq::prelude::*;
-
-#[delay_listener]
-enum OrderTimeout {
-    One,
-}
-
-fn main() {}

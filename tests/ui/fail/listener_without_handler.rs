@@ -1,6 +1,0 @@
-use dq::prelude::*;
-
-#[delay_listener]
-struct OrderTimeout;
-
-fn main() {}
