@@ -25,7 +25,7 @@ const LINES: [(&str, usize, usize, usize); 4] = [
 /// The topic waits ten minutes, as jobs of a scheduler do, so each job is behind the others.
 async fn by_dq(server: &Server, jobs: usize, callers: usize, batch: usize) -> Cost {
     server.empty().await;
-    let dq = factory(&server.url()).without_listeners().start().await.unwrap();
+    let dq = factory(server.url()).without_listeners().start().await.unwrap();
     dq.provider().add(nothing()).after("10m").await.unwrap();
     let meter = Meter::on(server).await;
     call(dq.provider(), jobs, (callers, batch), Duration::from_secs(600)).await;

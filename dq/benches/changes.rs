@@ -18,7 +18,7 @@ use std::time::Duration;
 use dq::prelude::*;
 use dq_bench::{Arguments, Bench, Cost, Meter, Server, Side};
 use heartbeats::{Session, Verb};
-use job::factory;
+use job::{by_thousands, factory};
 
 /// The figures, each with its neighbour.
 const LINES: [&str; 8] = [
@@ -39,9 +39,7 @@ const BATCH: u64 = 1_000;
 const SOON: &str = "4m";
 
 async fn add(jobs: &Provider, count: u64, after: &str) {
-    for from in (0..count).step_by(BATCH as usize) {
-        jobs.add_many((from..from + BATCH).map(Session)).after(after).await.unwrap().all().unwrap();
-    }
+    by_thousands(count, |part| jobs.add_many(part.map(Session)).after(after)).await;
 }
 
 /// Measures a verb on all of `count` sessions, by thousands.
@@ -55,7 +53,7 @@ async fn of_all(server: &Server, jobs: &Provider, count: u64, verb: Verb) -> Cos
 
 async fn measured(line: usize, side: Side, server: &Server, count: u64) -> Cost {
     server.empty().await;
-    let node = factory(&server.url()).without_listeners().start().await.unwrap();
+    let node = factory(server.url()).without_listeners().start().await.unwrap();
     let jobs = node.provider();
     let cost = match line {
         0 => {
@@ -64,9 +62,7 @@ async fn measured(line: usize, side: Side, server: &Server, count: u64) -> Cost 
             }
             jobs.add(Session(u64::MAX)).await.unwrap();
             let meter = Meter::on(server).await;
-            for from in (0..count).step_by(BATCH as usize) {
-                jobs.add_many((from..from + BATCH).map(Session)).await.unwrap().all().unwrap();
-            }
+            by_thousands(count, |part| jobs.add_many(part.map(Session))).await;
             meter.end_on(server, count as usize).await
         }
         1..=3 => {

@@ -27,7 +27,7 @@ const CALLERS: usize = 4;
 
 /// Adds jobs for each side, due in half an hour.
 async fn fill(server: &Server, jobs: usize) {
-    let dq = factory(&server.url()).without_listeners().start().await.unwrap();
+    let dq = factory(server.url()).without_listeners().start().await.unwrap();
     call(dq.provider(), jobs, (CALLERS, 1_000), Duration::from_secs(1_800)).await;
     dq.shutdown(Duration::from_secs(1)).await;
     bare::fill(server, "bare", jobs, u64::MAX >> 12).await;

@@ -12,16 +12,15 @@ mod listener;
 #[path = "node/recording.rs"]
 mod recording;
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use dq::environment::WallClock;
 use dq::prelude::*;
+use dq::store::Durability;
 use dq::store::file::{FileOptions, FileStore};
-use dq::store::{Durability, Store};
-use dq_bench::{Arguments, Bench, Lateness, Meter, Side};
-use job::{Nothing, call, nothing};
+use dq_bench::{Arguments, Bench, Folder, Lateness, Meter, Side};
+use job::{Nothing, call, factory, nothing};
 use listener::{Tally, do_nothing};
 use recording::{Groups, Recording, bare};
 
@@ -64,27 +63,6 @@ const LINES: [Line; 8] = [
     },
 ];
 
-/// A folder beside the build, so on the disk of the machine and not in memory. Dropping it removes it.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("file-{}-{name}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&folder);
-        Self(folder)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-fn factory(store: Arc<dyn Store>) -> ContextFactory {
-    ContextFactory::new("bench").store(store).without_inventory().variables([("", ""); 0])
-}
-
 fn recorded(folder: &Folder, change: impl FnOnce(&mut FileOptions)) -> (Arc<FileStore>, Arc<Groups>) {
     let (disk, groups) = Recording::open(&folder.0);
     (Arc::new(FileStore::on(disk, Arc::new(WallClock)).with(change)), groups)
@@ -92,7 +70,7 @@ fn recorded(folder: &Folder, change: impl FnOnce(&mut FileOptions)) -> (Arc<File
 
 /// Measures dq, and then the bare loop with the groups that dq has written.
 async fn line(bench: &mut Bench, line: &Line, jobs: usize) {
-    let folder = Folder::new("line");
+    let folder = Folder::new(env!("CARGO_TARGET_TMPDIR"), "file-line");
     let (store, groups) = recorded(&folder, |options| options.durability = line.durability);
     let tally = Tally::of(jobs);
     let dq = match line.runs {
@@ -150,7 +128,7 @@ const PUNCTUAL: [Punctual; 3] = [
 
 async fn lateness(bench: &mut Bench, it: &Punctual, seconds: usize) {
     const RATE: usize = 1_000;
-    let folder = Folder::new("lateness");
+    let folder = Folder::new(env!("CARGO_TARGET_TMPDIR"), "file-lateness");
     let (store, groups) = recorded(&folder, |options| {
         options.snapshot_bytes = if it.snapshots { 0 } else { u64::MAX };
         options.durability = it.durability;

@@ -14,7 +14,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use dq_bench::bare::{self, best};
 use dq_bench::{Arguments, Bench, Meter, Server, Side};
-use job::{factory, nothing};
+use job::{by_thousands, factory, nothing};
 use listener::{Tally, do_nothing};
 
 /// When all jobs are due: after they were added, at 50,000 a second.
@@ -32,13 +32,10 @@ async fn by_dq(bench: &mut Bench, server: &Server, jobs: usize) {
     server.empty().await;
     server.watch_slow_scripts().await;
     let tally = Tally::of(jobs);
-    let dq = factory(&server.url()).listener::<do_nothing>().provide(tally.clone()).start().await.unwrap();
+    let dq = factory(server.url()).listener::<do_nothing>().provide(tally.clone()).start().await.unwrap();
     dq.ready().await;
     let due = due(jobs);
-    for from in (0..jobs).step_by(1_000) {
-        let added = dq.provider().add_many((from..jobs.min(from + 1_000)).map(|_| nothing())).at(due).await.unwrap();
-        assert!(added.iter().all(Result::is_ok));
-    }
+    by_thousands(jobs as u64, |part| dq.provider().add_many(part.map(|_| nothing())).at(due)).await;
     bench.record(Side::Dq, "longest script of the adds", "ms", server.longest_script().await / 1e3);
     server.watch_slow_scripts().await;
     near(due).await;

@@ -15,7 +15,7 @@ use dq::job::{AppName, Codec, JobId, Metadata, NodeId, ProducerId, Record, State
 use dq::provider::Provider;
 use dq::store::memory::MemoryStore;
 use dq::store::redis::RedisStore;
-use dq::store::step::{Reconcile, Sequenced, Transfer, USUAL_BYTES};
+use dq::store::step::{Reconcile, Sequenced, Transfer};
 use dq::store::{BatchAnswer, Due, NewJob, Numbered, Store};
 use dq_bench::{Arguments, Bench, PAYLOAD, Side};
 use futures_util::StreamExt;
@@ -57,10 +57,8 @@ async fn fill(store: &dyn Store, jobs: usize) {
         let link = store.link(&key(), &NodeId::new(format!("web-{node:03}")));
         let reconcile = Reconcile { last_seen: Default::default(), after: None, limit: 1 };
         let Sequenced::Done(reconciled) = link.step(reconcile).await.unwrap() else { panic!("a first page") };
-        let last_seen = reconciled.lease_status.sequence;
-        let lease = Duration::from_secs(600);
-        let (limit, bytes, fallback, lookahead) = (HELD, USUAL_BYTES, lease, Duration::ZERO);
-        link.step(Transfer { last_seen, limit, bytes, lease, fallback, lookahead }).await.unwrap();
+        let transfer = Transfer::new(reconciled.lease_status.sequence, HELD, Duration::from_secs(600));
+        link.step(transfer).await.unwrap();
     }
 }
 

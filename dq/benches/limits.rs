@@ -5,6 +5,13 @@
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
+#[allow(dead_code, reason = "these jobs have settings of their own")]
+#[path = "node/job.rs"]
+mod job;
+#[macro_use]
+#[path = "node/ten_topics.rs"]
+mod ten_topics;
+
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -13,6 +20,7 @@ use std::time::{Duration, Instant};
 use dq::config::TopicOverrides;
 use dq::prelude::*;
 use dq_bench::{Arguments, Bench, Lateness, Meter, Server, Side};
+use job::{by_thousands, factory};
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Serialize, Deserialize, DelayJob)]
@@ -50,24 +58,17 @@ async fn work(job: Job<Work>, channel: Channel, seen: &Seen) -> Result<Decided, 
     }
 }
 
-fn factory(server: &Server) -> ContextFactory {
-    ContextFactory::new("bench").store(server.url()).without_inventory().variables([("", ""); 0])
-}
-
 async fn node(server: &Server, seen: &Seen, set: impl FnOnce(TopicOverrides) -> TopicOverrides) -> Context {
-    let factory = factory(server).listener::<work>().provide(seen.clone());
+    let factory = factory(server.url()).listener::<work>().provide(seen.clone());
     let dq = factory.topic("work", set).start().await.unwrap();
     dq.ready().await;
     dq
 }
 
 /// Adds so many jobs that are due: each third fails once, and each third rejoins once.
-async fn fill(dq: &Context, jobs: usize) {
-    let all: Vec<_> = (0..jobs).collect();
-    for part in all.chunks(1_000) {
-        let jobs = part.iter().map(|n| Work { id: n.to_string(), fails: n % 3 == 0, rejoins: n % 3 == 1 });
-        assert!(dq.provider().add_many(jobs).await.unwrap().iter().all(Result::is_ok));
-    }
+async fn fill(dq: &Context, jobs: u64) {
+    let job = |n: u64| Work { id: n.to_string(), fails: n.is_multiple_of(3), rejoins: n % 3 == 1 };
+    by_thousands(jobs, |part| dq.provider().add_many(part.map(job))).await;
 }
 
 /// Two nodes with a rate of 100 a second and enough due jobs.
@@ -76,7 +77,7 @@ async fn rate(bench: &mut Bench, server: &Server, seconds: u64) {
     let seen = Seen::default();
     let hundred = |topic: TopicOverrides| topic.rate("100/s");
     let (one, two) = (node(server, &seen, hundred).await, node(server, &seen, hundred).await);
-    fill(&one, 150 * seconds as usize).await;
+    fill(&one, 150 * seconds).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     let meter = Meter::on(server).await;
     tokio::time::sleep(Duration::from_secs(seconds)).await;
@@ -99,11 +100,8 @@ async fn slot(bench: &mut Bench, server: &Server, jobs: usize) {
     let seen = Seen::default();
     let one_slot = |topic: TopicOverrides| topic.cluster_concurrency(1);
     let (one, two) = (node(server, &seen, one_slot).await, node(server, &seen, one_slot).await);
-    let all: Vec<_> = (0..jobs).collect();
-    for part in all.chunks(1_000) {
-        let jobs = part.iter().map(|n| Work { id: n.to_string(), fails: false, rejoins: false });
-        assert!(one.provider().add_many(jobs).await.unwrap().iter().all(Result::is_ok));
-    }
+    let job = |n: u64| Work { id: n.to_string(), fails: false, rejoins: false };
+    by_thousands(jobs as u64, |part| one.provider().add_many(part.map(job))).await;
     while seen.0.lock().unwrap().runs.len() < jobs {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
@@ -117,36 +115,12 @@ async fn slot(bench: &mut Bench, server: &Server, jobs: usize) {
     two.shutdown(Duration::from_secs(5)).await;
 }
 
-macro_rules! topics {
-    ($($listener:ident $payload:ident $topic:literal),+ $(,)?) => {
-        const TOPICS: &[&str] = &[$($topic),+];
-
-        $(
-            #[derive(Debug, Serialize, Deserialize, DelayJob)]
-            #[job(topic = $topic)]
-            struct $payload;
-
-            #[delay_listener(register = false, cluster_concurrency = 1, timeout = "1h")]
-            async fn $listener(_job: Job<$payload>) -> Result<(), JobError> {
-                std::future::pending().await
-            }
-        )+
-
-        fn ten_topics(factory: ContextFactory) -> ContextFactory {
-            factory$(.listener::<$listener>())+
-        }
-    };
-}
-
-topics!(
-    one One "one", two Two "two", three Three "three", four Four "four", five Five "five",
-    six Six "six", seven Seven "seven", eight Eight "eight", nine Nine "nine", ten Ten "ten",
-);
+ten_topics!((register = false, cluster_concurrency = 1, timeout = "1h") { std::future::pending().await });
 
 /// A node holds the one slot of each of ten topics, and a second one waits: what both cost with so many due jobs in all.
 async fn shut(bench: &mut Bench, server: &Server, due: usize, seconds: u64) {
     server.empty().await;
-    let holder = ten_topics(factory(server)).start().await.unwrap();
+    let holder = ten_topics(factory(server.url())).start().await.unwrap();
     holder.ready().await;
     for topic in TOPICS {
         let topic = holder.provider().topic(topic).unwrap();
@@ -163,7 +137,7 @@ async fn shut(bench: &mut Bench, server: &Server, due: usize, seconds: u64) {
     }
     // The node whose handlers run renews its leases; what a node costs that only waits is what comes on top.
     let alone = commands(server, seconds).await;
-    let waiting = ten_topics(factory(server)).start().await.unwrap();
+    let waiting = ten_topics(factory(server.url())).start().await.unwrap();
     waiting.ready().await;
     let both = commands(server, seconds).await;
     let name = format!("ten topics that are full, {due} due, commands of a node that waits");
@@ -208,13 +182,9 @@ async fn groups(bench: &mut Bench, server: &Server, overdue: usize, seconds: usi
     server.empty().await;
     let jobs = 500 * seconds;
     let lateness = Lateness::of(jobs);
-    let adder = factory(server).without_listeners().start().await.unwrap();
-    let busy: Vec<_> = (0..overdue).collect();
-    for part in busy.chunks(1_000) {
-        let added = adder.provider().add_many(part.iter().map(|_| Sync { customer: BUSY })).await.unwrap();
-        assert!(added.iter().all(Result::is_ok));
-    }
-    let node = || factory(server).listener::<sync>().provide(lateness.clone());
+    let adder = factory(server.url()).without_listeners().start().await.unwrap();
+    by_thousands(overdue as u64, |part| adder.provider().add_many(part.map(|_| Sync { customer: BUSY }))).await;
+    let node = || factory(server.url()).listener::<sync>().provide(lateness.clone());
     let (one, two) = (node().start().await.unwrap(), node().start().await.unwrap());
     one.ready().await;
     two.ready().await;

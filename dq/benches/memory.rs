@@ -10,15 +10,12 @@ mod job;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
-use std::process::{Command, Stdio};
-use std::sync::Arc;
 use std::time::Duration;
 
 use dq::prelude::*;
 use dq_bench::meter::resident;
-use dq_bench::{Arguments, Bench, PAYLOAD, Server, Side, bare};
+use dq_bench::{Arguments, Bench, PAYLOAD, Permits, Server, Side, bare, in_process};
 use job::{Nothing, factory, nothing};
-use tokio::sync::Semaphore;
 
 /// Adds jobs by thousands; where `chosen`, with ids of their own of 16 characters.
 async fn add(dq: &Context, jobs: usize, delay: &str, chosen: bool) {
@@ -44,7 +41,7 @@ async fn on_redis(server: &Server, side: Side, jobs: usize, delay: &str, chosen:
     if side == Side::Bare {
         bare::fill(server, "bare", jobs, u64::MAX >> 12).await;
     } else {
-        let dq = factory(&server.url()).without_listeners().start().await.unwrap();
+        let dq = factory(server.url()).without_listeners().start().await.unwrap();
         add(&dq, jobs, delay, chosen).await;
         dq.shutdown(Duration::from_secs(1)).await;
     }
@@ -78,7 +75,7 @@ async fn measure(words: &[String]) -> f64 {
             (resident() - before) as f64 / jobs as f64
         }
         _ => {
-            let runs = Runs(Arc::new(Semaphore::new(0)));
+            let runs = Permits::of(0);
             let dq = factory(url).listener::<count>().provide(runs.clone()).start().await.unwrap();
             dq.ready().await;
             lives(&dq, jobs / FIRST_PART, &runs).await;
@@ -89,14 +86,10 @@ async fn measure(words: &[String]) -> f64 {
     }
 }
 
-/// Counts runs: a permit for each.
-#[derive(Debug, Clone)]
-struct Runs(Arc<Semaphore>);
-
 #[delay_listener(register = false)]
-async fn count(job: Job<Nothing>, runs: &Runs) -> Result<(), JobError> {
+async fn count(job: Job<Nothing>, runs: &Permits) -> Result<(), JobError> {
     std::hint::black_box(&job);
-    runs.0.add_permits(1);
+    runs.add(1);
     Ok(())
 }
 
@@ -104,7 +97,7 @@ async fn count(job: Job<Nothing>, runs: &Runs) -> Result<(), JobError> {
 const SLICE: usize = 10_000;
 
 /// Ten callers add a slice, a hundred jobs at a time; all run; and so on.
-async fn lives(dq: &Context, jobs: usize, runs: &Runs) {
+async fn lives(dq: &Context, jobs: usize, runs: &Permits) {
     for _ in 0..jobs / SLICE {
         for _ in 0..10 {
             let provider = dq.provider().clone();
@@ -114,15 +107,8 @@ async fn lives(dq: &Context, jobs: usize, runs: &Runs) {
                 }
             });
         }
-        runs.0.acquire_many(SLICE as u32).await.unwrap().forget();
+        runs.take(SLICE).await;
     }
-}
-
-/// Runs [`measure`] in a process.
-fn in_process(what: &str, url: &str, jobs: usize) -> f64 {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    let output = command.args(["--role", what, url, &jobs.to_string()]).stderr(Stdio::inherit()).output().unwrap();
-    String::from_utf8(output.stdout).unwrap().trim().parse().expect("the process prints a number")
 }
 
 /// The figures in Redis: how long the jobs wait, and whether their ids are chosen.
@@ -151,14 +137,18 @@ async fn main() {
             }
         }
         bench.step("memory store");
-        bench.record(Side::Bare, "memory store", "bytes/job", in_process("heap", "none", jobs));
-        bench.record(Side::Dq, "memory store", "bytes/job", in_process("store", "memory:", jobs));
+        let [bytes] = in_process(&[&"heap", &"none", &jobs]);
+        bench.record(Side::Bare, "memory store", "bytes/job", bytes);
+        let [bytes] = in_process(&[&"store", &"memory:", &jobs]);
+        bench.record(Side::Dq, "memory store", "bytes/job", bytes);
         bench.step("lives on Redis");
         server.empty().await;
         let name = "RSS of a node after all lives by that after a tenth";
-        bench.record(Side::Dq, &format!("{name}, Redis"), "×", in_process("lives", &server.url(), runs));
+        let [flat] = in_process(&[&"lives", &server.url(), &runs]);
+        bench.record(Side::Dq, &format!("{name}, Redis"), "×", flat);
         bench.step("lives in memory");
-        bench.record(Side::Dq, &format!("{name}, memory store"), "×", in_process("lives", "memory:", runs));
+        let [flat] = in_process(&[&"lives", &"memory:", &runs]);
+        bench.record(Side::Dq, &format!("{name}, memory store"), "×", flat);
     }
     bench.note(format!("{jobs} jobs wait; {runs} lives"));
     bench.finish();

@@ -4,9 +4,8 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::sync::{Arc, Mutex};
-use std::time::{SystemTime, UNIX_EPOCH};
 
-use dq_bench::{Cost, Meter};
+use dq_bench::{Cost, Meter, now_ms};
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinSet;
 
@@ -23,10 +22,6 @@ struct Jobs {
 
 #[derive(Clone, Default)]
 struct Heap(Arc<(Mutex<Jobs>, Notify)>);
-
-fn now_ms() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as u64
-}
 
 impl Heap {
     fn push(&self, answer: Option<oneshot::Sender<()>>) {

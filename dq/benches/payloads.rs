@@ -57,14 +57,7 @@ impl Steps {
     async fn transfer(&mut self, jobs: usize, limit: usize, bytes: usize) -> Vec<Claim> {
         let mut claims = Vec::new();
         while claims.len() < jobs {
-            let request = Transfer {
-                last_seen: self.last_seen,
-                limit,
-                bytes,
-                lease: LEASE,
-                fallback: LEASE,
-                lookahead: Duration::ZERO,
-            };
+            let request = Transfer { bytes, ..Transfer::new(self.last_seen, limit, LEASE) };
             let Sequenced::Done(answer) = self.link.step(request).await.unwrap() else { panic!("the number is right") };
             self.last_seen = answer.lease_status.sequence;
             claims.extend(answer.claims);

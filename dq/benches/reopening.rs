@@ -10,13 +10,12 @@ mod job;
 #[path = "node/listener.rs"]
 mod listener;
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use dq::store::file::{FileStore, compact};
 use dq_bench::meter::resident;
-use dq_bench::{Arguments, Bench, Side};
+use dq_bench::{Arguments, Bench, Folder, Side, in_process};
 use job::{call, factory};
 use listener::{Tally, do_nothing};
 
@@ -58,31 +57,20 @@ async fn part(words: &[String]) -> [f64; 2] {
     [start.elapsed().as_secs_f64() * 1e3, (resident() - before) as f64]
 }
 
-/// Runs [`part`] in a process.
-fn in_process(words: &[&str]) -> [f64; 2] {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    let output = command.arg("--role").args(words).stderr(Stdio::inherit()).output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    let mut numbers = text.split_whitespace().map(|number| number.parse().expect("the process prints numbers"));
-    [(); 2].map(|()| numbers.next().expect("the process prints two numbers"))
-}
-
 fn bytes_of(directory: &Path) -> u64 {
     std::fs::read_dir(directory).unwrap().map(|file| file.unwrap().metadata().unwrap().len()).sum()
 }
 
 /// A directory with this many waiting jobs, beside which others have lived.
 fn directory(bench: &mut Bench, waiting: usize, lives: usize) {
-    let directory: PathBuf =
-        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("reopening-{}-{lives}", std::process::id()));
-    let _ = std::fs::remove_dir_all(&directory);
-    let path = directory.display().to_string();
+    let directory = Folder::new(env!("CARGO_TARGET_TMPDIR"), &format!("reopening-{lives}"));
+    let path = directory.0.display();
     let name = format!("{waiting} wait, {lives} have ended");
     bench.step(&name);
-    let [_, added] = in_process(&["fill", &path, &waiting.to_string(), &lives.to_string()]);
-    let files = bytes_of(&directory);
-    let [opening, memory] = in_process(&["open", &path]);
-    let [compacting, _] = in_process(&["compact", &path]);
+    let [_, added] = in_process(&[&"fill", &path, &waiting, &lives]);
+    let files = bytes_of(&directory.0);
+    let [opening, memory] = in_process(&[&"open", &path]);
+    let [compacting, _] = in_process(&[&"compact", &path]);
     bench.record(Side::Dq, &format!("{name}: reopening"), "ms", opening);
     bench.record(Side::Dq, &format!("{name}: reopening and a snapshot"), "ms", compacting);
     bench.record(Side::Dq, &format!("{name}: memory as added"), "bytes/job", added);
@@ -92,9 +80,8 @@ fn directory(bench: &mut Bench, waiting: usize, lives: usize) {
         Side::Dq,
         &format!("{name}: files once compact"),
         "bytes/job",
-        bytes_of(&directory) as f64 / waiting as f64,
+        bytes_of(&directory.0) as f64 / waiting as f64,
     );
-    std::fs::remove_dir_all(&directory).unwrap();
 }
 
 #[tokio::main]

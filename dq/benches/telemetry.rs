@@ -10,11 +10,10 @@ mod job;
 #[path = "node/listener.rs"]
 mod listener;
 
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use dq::provider::Event;
-use dq_bench::{Arguments, Bench, Meter, Side};
+use dq_bench::{Arguments, Bench, Meter, Side, in_process};
 use job::{factory, nothing};
 use listener::{Tally, do_nothing};
 use metrics_exporter_prometheus::PrometheusBuilder;
@@ -92,14 +91,6 @@ async fn lives([what, url, jobs]: &[String; 3]) -> [f64; 2] {
     [cost.rate, cost.client_us]
 }
 
-fn in_process(what: &str, url: &str, jobs: usize) -> [f64; 2] {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    let output = command.args(["--role", what, url, &jobs.to_string()]).stderr(Stdio::inherit()).output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    let numbers: Vec<f64> = text.split_whitespace().map(|number| number.parse().unwrap()).collect();
-    numbers.try_into().expect("the process prints two numbers")
-}
-
 #[tokio::main]
 async fn main() {
     let arguments = Arguments::read();
@@ -120,7 +111,7 @@ async fn main() {
                     bench.step(format!("{store}, {what}"));
                     server.empty().await;
                     let meter = Meter::on(&server).await;
-                    let [rate, us] = in_process(what, &url, jobs);
+                    let [rate, us] = in_process(&[&what, &url, &jobs]);
                     let cost = meter.end_on(&server, jobs).await;
                     bench.record(side, &format!("{store}, {says}: client"), "µs/job", us);
                     if store == "Redis" {

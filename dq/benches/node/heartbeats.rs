@@ -1,16 +1,14 @@
 //! Sessions whose deadline moves with each heartbeat, the verbs that move it, and what else becomes of sessions.
 
 use std::ops::Range;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use dq::prelude::*;
-use dq_bench::{Bench, Cost, Meter, Server, Side};
+use dq_bench::{Bench, Cost, Meter, Permits, Server, Side};
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
-use tokio::sync::Semaphore;
 
-use crate::job::factory;
+use crate::job::{by_thousands, factory};
 
 /// A job with an id of its own and hardly a payload.
 #[derive(Debug, Clone, Serialize, Deserialize, DelayJob)]
@@ -68,11 +66,9 @@ pub(crate) async fn paced(bench: &mut Bench, server: &Server, verb: Verb, second
     const SESSIONS: u64 = 10_000;
     const CALL: u64 = 100;
     server.empty().await;
-    let node = factory(&server.url()).without_listeners().start().await.unwrap();
+    let node = factory(server.url()).without_listeners().start().await.unwrap();
     let jobs = node.provider();
-    for from in (0..SESSIONS).step_by(1_000) {
-        jobs.add_many((from..from + 1_000).map(Session)).after("30m").await.unwrap().all().unwrap();
-    }
+    by_thousands(SESSIONS, |part| jobs.add_many(part.map(Session)).after("30m")).await;
     let calls = seconds * SESSIONS / CALL;
     let mut late = Histogram::<u64>::new(3).unwrap();
     let meter = Meter::on(server).await;
@@ -93,23 +89,10 @@ pub(crate) async fn paced(bench: &mut Bench, server: &Server, verb: Verb, second
     node.shutdown(Duration::from_secs(1)).await;
 }
 
-#[derive(Debug, Clone)]
-struct Runs(Arc<Semaphore>);
-
-impl Runs {
-    fn none() -> Self {
-        Self(Arc::new(Semaphore::new(0)))
-    }
-
-    async fn wait_for(&self, count: usize) {
-        self.0.acquire_many(count as u32).await.unwrap().forget();
-    }
-}
-
 #[delay_listener(register = false)]
-async fn end(job: Job<Session>, runs: &Runs) -> Result<(), JobError> {
+async fn end(job: Job<Session>, runs: &Permits) -> Result<(), JobError> {
     std::hint::black_box(&job);
-    runs.0.add_permits(1);
+    runs.add(1);
     Ok(())
 }
 
@@ -121,9 +104,9 @@ pub(crate) async fn drained(server: &Server, jobs: &Provider, count: u64, change
             Verb::Update.apply(jobs, from..from + 1_000, "0s").await;
         }
     }
-    let (runs, meter) = (Runs::none(), Meter::on(server).await);
-    let node = factory(&server.url()).listener::<end>().provide(runs.clone()).start().await.unwrap();
-    runs.wait_for(count as usize).await;
+    let (runs, meter) = (Permits::of(0), Meter::on(server).await);
+    let node = factory(server.url()).listener::<end>().provide(runs.clone()).start().await.unwrap();
+    runs.take(count as usize).await;
     let cost = meter.end_on(server, count as usize).await;
     node.shutdown(Duration::from_secs(1)).await;
     cost
@@ -132,15 +115,15 @@ pub(crate) async fn drained(server: &Server, jobs: &Provider, count: u64, change
 /// The jobs of a schedule that ticks each second, or as many that are added alone, one in five milliseconds.
 pub(crate) async fn ticks(server: &Server, by_schedule: bool) -> Cost {
     const SCHEDULES: u64 = 200;
-    let runs = Runs::none();
-    let node = factory(&server.url()).listener::<end>().provide(runs.clone()).start().await.unwrap();
+    let runs = Permits::of(0);
+    let node = factory(server.url()).listener::<end>().provide(runs.clone()).start().await.unwrap();
     node.ready().await;
     let jobs = node.provider();
     if by_schedule {
         for n in 0..SCHEDULES {
             jobs.add_schedule(format!("s{n}"), Session(n)).every("1s").jitter("900ms").await.unwrap();
         }
-        runs.wait_for(SCHEDULES as usize).await;
+        runs.take(SCHEDULES as usize).await;
     }
     let (meter, began) = (Meter::on(server).await, Instant::now());
     if !by_schedule {
@@ -149,7 +132,7 @@ pub(crate) async fn ticks(server: &Server, by_schedule: bool) -> Cost {
             jobs.add(Session(n)).after("50ms").await.unwrap();
         }
     }
-    runs.wait_for(3 * SCHEDULES as usize).await;
+    runs.take(3 * SCHEDULES as usize).await;
     let cost = meter.end_on(server, 3 * SCHEDULES as usize).await;
     node.shutdown(Duration::from_secs(1)).await;
     cost

@@ -1,8 +1,11 @@
 //! The job that the benchmarks move, a factory of dq on a store, and callers who add.
 
+use std::ops::Range;
 use std::time::Duration;
 
+use dq::context::IntoStore;
 use dq::prelude::*;
+use dq::provider::{AddMany, Call};
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, Serialize, Deserialize, DelayJob)]
@@ -18,9 +21,16 @@ pub(crate) fn nothing() -> Nothing {
 }
 
 /// A factory that takes nothing from the environment.
-#[allow(dead_code, reason = "a benchmark that makes its stores by hand needs none")]
-pub(crate) fn factory(store: &str) -> ContextFactory {
+pub(crate) fn factory(store: impl IntoStore) -> ContextFactory {
     ContextFactory::new("bench").store(store).without_inventory().variables([("", ""); 0])
+}
+
+/// Adds so many jobs, 1,000 a call; `add` makes the call for those of these numbers.
+#[allow(dead_code, reason = "some benchmarks add in other ways")]
+pub(crate) async fn by_thousands(jobs: u64, add: impl Fn(Range<u64>) -> Call<AddMany>) {
+    for from in (0..jobs).step_by(1_000) {
+        add(from..jobs.min(from + 1_000)).await.unwrap().all().unwrap();
+    }
 }
 
 /// Each caller adds `batch` jobs at a time, due after this time, and waits for the answer.

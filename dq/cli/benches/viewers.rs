@@ -10,11 +10,11 @@ mod job;
 #[path = "../../benches/node/listener.rs"]
 mod listener;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use dq_bench::{Arguments, Bench, Meter, Side};
+use dq_bench::{Arguments, Bench, Folder, Meter, Side};
 use job::{factory, nothing};
 use listener::{Tally, do_nothing};
 
@@ -122,20 +122,11 @@ fn busy(part: f64) -> ! {
     }
 }
 
-/// An empty folder on the disk of the build. Dropping it removes it.
-struct Folder(PathBuf);
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 async fn round(bench: &mut Bench, n: usize, time: Duration) {
     let mut share = 0.0;
     let sides = [Beside::Nobody, Beside::Viewers];
     for at in 0..3 {
-        let folder = Folder(Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("viewers-{}", std::process::id())));
+        let folder = Folder::new(env!("CARGO_TARGET_TMPDIR"), "viewers");
         // The loop comes last, because it computes for as long as those who looked in this round.
         let beside = if at == 2 { Beside::Busy(share) } else { sides[(at + n) % 2] };
         bench.step("lives");

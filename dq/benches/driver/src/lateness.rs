@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use hdrhistogram::Histogram;
 use tokio::sync::Notify;
@@ -61,6 +61,11 @@ impl Lateness {
         assert_eq!(early, 0, "{early} runs started early");
         self.0.histogram.lock().unwrap().clone()
     }
+}
+
+/// Milliseconds since 1970.
+pub fn now_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as u64
 }
 
 /// A histogram of µs up to a minute, exact to 0.1 %.

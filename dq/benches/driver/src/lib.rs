@@ -8,14 +8,20 @@
 pub mod arguments;
 pub mod bare;
 pub mod curve;
+pub mod folder;
 pub mod lateness;
 pub mod meter;
+pub mod permits;
+pub mod process;
 pub mod report;
 pub mod server;
 
 pub use arguments::Arguments;
-pub use lateness::Lateness;
+pub use folder::Folder;
+pub use lateness::{Lateness, now_ms};
 pub use meter::{Cost, Meter};
+pub use permits::Permits;
+pub use process::in_process;
 pub use report::{Bench, Side};
 pub use server::Server;
 

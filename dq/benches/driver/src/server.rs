@@ -1,20 +1,19 @@
 //! A server of one benchmark alone, and what it has spent.
 
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use redis::aio::MultiplexedConnection;
 use redis::{Cmd, FromRedisValue};
 
-use crate::Arguments;
+use crate::{Arguments, Folder};
 
 /// A running server; it ends with this value.
 #[derive(Debug)]
 pub struct Server {
     child: Child,
     _log: BufReader<ChildStdout>,
-    folder: PathBuf,
+    _folder: Folder,
     port: u16,
 }
 
@@ -45,15 +44,15 @@ impl Server {
     /// If the program is missing or ends at once.
     pub fn start(arguments: &Arguments) -> Self {
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let folder = std::env::temp_dir().join(format!("dq-bench-{}-{port}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
+        let folder = Folder(std::env::temp_dir().join(format!("dq-bench-{}-{port}", std::process::id())));
+        std::fs::create_dir_all(&folder.0).unwrap();
         let program = arguments.redis.clone().unwrap_or_else(|| "redis-server".into());
         let append = if arguments.aof { "yes" } else { "no" };
         let mut child = Command::new(program)
             .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""])
             .args(["--appendonly", append, "--appendfsync", "everysec"])
             .arg("--dir")
-            .arg(&folder)
+            .arg(&folder.0)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()
@@ -64,7 +63,7 @@ impl Server {
             line.clear();
             assert!(log.read_line(&mut line).unwrap() > 0, "the server has ended");
         }
-        Self { child, _log: log, folder, port }
+        Self { child, _log: log, _folder: folder, port }
     }
 
     /// Its URL.
@@ -152,7 +151,6 @@ impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-        let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 

@@ -9,12 +9,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use dq::job::{
-    AppName, Codec, Deliver, JobId, Metadata, NodeId, ProducerId, Record, Sequence, Token, TopicKey, TopicName,
-};
+use dq::job::{AppName, Codec, JobId, Metadata, NodeId, ProducerId, Record, Sequence, Token, TopicKey, TopicName};
 use dq::store::file::{Commits, FileStore};
 use dq::store::step::{Change, MOST_JOBS, Outcome, Reconcile, Sequenced, Settle, Transfer, Verdict};
-use dq::store::{AddOutcome, Answer, BatchAnswer, Due, Link, NewJob, Numbered, OnDuplicate, Producer, Request, Store};
+use dq::store::{AddOutcome, Answer, BatchAnswer, Due, Link, NewJob, Numbered, Producer, Request, Store};
 use dq::time::Timestamp;
 use dq_bench::PAYLOAD;
 
@@ -50,8 +48,7 @@ impl Alone {
     }
 
     fn claim(&mut self, most: usize, fence: u64) -> Claimed {
-        let (last_seen, bytes, fallback) = (self.last_seen, MOST_BYTES, LEASE);
-        let request = Transfer { last_seen, limit: most, bytes, lease: LEASE, fallback, lookahead: Duration::ZERO };
+        let request = Transfer { bytes: MOST_BYTES, ..Transfer::new(self.last_seen, most, LEASE) };
         let answer = self.link.ask(Request::Transfer(request));
         self.store.commit().unwrap();
         let Ok(Answer::Transfer(Sequenced::Done(done))) = now(answer) else { panic!("a transfer is answered") };
@@ -85,14 +82,10 @@ impl Engine for Alone {
         let mut settled = Vec::new();
         for work in work {
             match work {
-                Work::Add(added) => jobs.extend(added.iter().map(|(id, due)| NewJob {
-                    id: JobId::new(id).unwrap(),
-                    generated: true,
-                    due: Due::At(Timestamp::from_millis(*due)),
-                    expires_after: None,
-                    record: Record::new(&Metadata::default(), Codec::Json, PAYLOAD.as_bytes()),
-                    on_duplicate: OnDuplicate::Reject,
-                    deliver: Deliver::Queue, max_waiting: None, unique_for: None,
+                Work::Add(added) => jobs.extend(added.iter().map(|(id, due)| {
+                    let record = Record::new(&Metadata::default(), Codec::Json, PAYLOAD.as_bytes());
+                    let due = Due::At(Timestamp::from_millis(*due));
+                    NewJob { generated: true, due, ..NewJob::new(JobId::new(id).unwrap(), record) }
                 })),
                 Work::Ack(_, fence) => {
                     let request = self.settle(*fence);

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use dq_bench::now_ms;
 use tokio::sync::{mpsc, oneshot};
 
 /// A claim takes at most this many jobs; so does dq's.
@@ -68,11 +69,6 @@ pub(crate) fn next_id() -> String {
     format!("{:014x}", IDS.fetch_add(1, Relaxed))
 }
 
-/// Milliseconds since 1970.
-pub(crate) fn now() -> u64 {
-    std::time::UNIX_EPOCH.elapsed().unwrap().as_millis() as u64
-}
-
 impl Queue {
     /// Starts the thread that owns the engine. What it claims goes to `worker`, if there is one, and while that has two claims to
     /// do no more are made.
@@ -114,7 +110,7 @@ fn run<E: Engine>(engine: &mut E, mut orders: mpsc::UnboundedReceiver<Order>, wo
         waiting += work.iter().map(Work::added).sum::<usize>();
         fence += 1;
         let most = if permit.is_some() { MOST_CLAIMED } else { 0 };
-        let claimed = engine.transact(&work, now(), most, fence);
+        let claimed = engine.transact(&work, now_ms(), most, fence);
         waiting -= claimed.ids.len();
         may_be_due = match permit {
             Some(permit) if !claimed.ids.is_empty() => {

@@ -17,18 +17,17 @@ mod listener;
 mod redb;
 mod sqlite;
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use dq::prelude::*;
 use dq::store::file::FileStore;
 use dq::time::Timestamp;
-use dq_bench::{Arguments, Bench, Cost, Lateness, Meter, Side};
-use engine::{Engine, Queue, Work, next_id, now};
-use job::{Nothing, nothing};
+use dq_bench::{Arguments, Bench, Cost, Folder, Lateness, Meter, Permits, Side, now_ms};
+use engine::{Engine, Queue, Work, next_id};
+use job::{Nothing, factory, nothing};
 use listener::Tally;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 /// How the callers add: callers, jobs a call, and which part of the jobs; `runs`: the jobs run, and are acked.
@@ -69,18 +68,8 @@ impl Line {
     }
 
     /// A permit for each job that callers may add now. While jobs wait, only the end of one lets another be added.
-    fn room(&self, jobs: usize) -> Room {
-        Room(Arc::new(Semaphore::new(if self.waiting > 0 { 0 } else { jobs })))
-    }
-}
-
-/// How many jobs may be added.
-#[derive(Debug, Clone)]
-struct Room(Arc<Semaphore>);
-
-impl Room {
-    async fn take(&self, jobs: usize) {
-        self.0.acquire_many(jobs as u32).await.unwrap().forget();
+    fn room(&self, jobs: usize) -> Permits {
+        Permits::of(if self.waiting > 0 { 0 } else { jobs })
     }
 }
 
@@ -122,29 +111,11 @@ impl Measured {
 /// How many jobs of a backlog are added in one call.
 const BATCH: usize = 1_000;
 
-/// An empty folder on the disk of the build. Dropping it removes it.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Self {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("engines-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&folder);
-        std::fs::create_dir_all(&folder).unwrap();
-        Self(folder)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 /// Starts the callers of a line, which add by calls of `add` with the due times of their jobs.
 async fn call<F: Future<Output = ()> + Send>(
     line: Line,
     jobs: usize,
-    room: &Room,
+    room: &Permits,
     adds: &Lateness,
     add: impl Fn(Vec<u64>) -> F + Clone + Send + 'static,
 ) {
@@ -154,7 +125,7 @@ async fn call<F: Future<Output = ()> + Send>(
         callers.spawn(async move {
             for _ in 0..line.calls(jobs) / line.callers {
                 room.take(line.batch).await;
-                let due = (0..line.batch).map(|_| line.due(now())).collect();
+                let due = (0..line.batch).map(|_| line.due(now_ms())).collect();
                 let start = Instant::now();
                 add(due).await;
                 adds.note(start.elapsed());
@@ -165,13 +136,14 @@ async fn call<F: Future<Output = ()> + Send>(
 }
 
 async fn engine<E: Engine>(line: Line, jobs: usize) -> Spent {
-    let folder = Folder::new();
+    let folder = Folder::new(env!("CARGO_TARGET_TMPDIR"), "engines");
+    std::fs::create_dir_all(&folder.0).unwrap();
     let (tally, room) = (Tally::of(jobs), line.room(jobs));
     let (sender, mut claims) = mpsc::channel(2);
     let (queue, thread) = Queue::start::<E>(&folder.0, line.runs.then_some(sender));
     // Nobody takes the claims yet, so these jobs wait although many are due.
     for _ in 0..line.waiting / BATCH {
-        queue.order(Work::Add((0..BATCH).map(|_| (next_id(), line.due(now()))).collect())).await;
+        queue.order(Work::Add((0..BATCH).map(|_| (next_id(), line.due(now_ms()))).collect())).await;
     }
     let measured = Measured::start(line.calls(jobs));
     let (acking, acked, ended) = (queue.clone(), tally.clone(), room.clone());
@@ -182,7 +154,7 @@ async fn engine<E: Engine>(line: Line, jobs: usize) -> Spent {
             acks.spawn(async move {
                 let ran = claimed.ids.len();
                 queue.order(Work::Ack(claimed.ids, claimed.fence)).await;
-                room.0.add_permits(ran);
+                room.add(ran);
                 (0..ran).for_each(|_| tally.count());
             });
         }
@@ -206,9 +178,9 @@ async fn engine<E: Engine>(line: Line, jobs: usize) -> Spent {
 }
 
 #[delay_listener(register = false)]
-async fn end(job: Job<Nothing>, tally: &Tally, room: &Room) -> Result<(), JobError> {
+async fn end(job: Job<Nothing>, tally: &Tally, room: &Permits) -> Result<(), JobError> {
     std::hint::black_box(&job);
-    room.0.add_permits(1);
+    room.add(1);
     tally.count();
     Ok(())
 }
@@ -225,9 +197,8 @@ async fn add(provider: &Provider, due: Vec<u64>) {
 }
 
 async fn dq(line: Line, jobs: usize) -> Spent {
-    let folder = Folder::new();
-    let factory = ContextFactory::new("bench").store(Arc::new(FileStore::new(&folder.0)) as Arc<dyn dq::store::Store>);
-    let factory = factory.without_inventory().variables([("", ""); 0]);
+    let folder = Folder::new(env!("CARGO_TARGET_TMPDIR"), "engines");
+    let factory = factory(Arc::new(FileStore::new(&folder.0)));
     let (tally, room) = (Tally::of(jobs), line.room(jobs));
     let factory = match line.runs {
         true => factory.listener::<end>().provide(tally.clone()).provide(room.clone()),
@@ -235,11 +206,11 @@ async fn dq(line: Line, jobs: usize) -> Spent {
     };
     let dq = factory.start().await.unwrap();
     dq.ready().await;
-    let begins = now() + line.waiting as u64 / 50;
+    let begins = now_ms() + line.waiting as u64 / 50;
     for _ in 0..line.waiting / BATCH {
         add(dq.provider(), (0..BATCH).map(|_| line.due(begins)).collect()).await;
     }
-    tokio::time::sleep(Duration::from_millis(begins.saturating_sub(now()))).await;
+    tokio::time::sleep(Duration::from_millis(begins.saturating_sub(now_ms()))).await;
     let measured = Measured::start(line.calls(jobs));
     let provider = dq.provider().clone();
     let adding = move |due| {

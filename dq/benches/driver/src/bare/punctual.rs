@@ -1,23 +1,18 @@
 //! The bare loop: it claims what is due, starts a task for each job, and sleeps until the next is due.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, UNIX_EPOCH};
 
 use futures_util::StreamExt;
 use redis::aio::MultiplexedConnection;
 use tokio::task::JoinHandle;
 
 use super::Scripts;
-use crate::Lateness;
 use crate::server::{ask, connect};
+use crate::{Lateness, now_ms};
 
 /// How long the loop sleeps when no job waits.
 const POLL: Duration = Duration::from_millis(5);
 const BATCH: usize = 100;
-
-/// Milliseconds since 1970.
-fn now_ms() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as u64
-}
 
 /// Adds `rate` jobs a second for `seconds` to `name`, each due a second after its add; returns how many scripts that took.
 pub async fn trickle(url: &str, name: &str, rate: usize, seconds: usize) -> usize {

@@ -1,5 +1,6 @@
 //! How fast the bare client is: whole lives, drains and adds, each at the batch and depth that suit it best.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -33,6 +34,12 @@ pub async fn best(shapes: &[(usize, usize)], run: impl AsyncFn(Shape) -> Cost) -
 
 const QUEUE: &str = "bare";
 
+/// The numbers of the next batch, until all jobs are in one.
+fn batch_of(next: &AtomicUsize, jobs: usize, batch: usize) -> Option<Range<usize>> {
+    let from = next.fetch_add(batch, Relaxed);
+    (from < jobs).then(|| from..jobs.min(from + batch))
+}
+
 /// Each of `depth` tasks adds a batch, waits for its answer, and so on; two tasks claim what was added, and ack it with their next
 /// claim.
 pub async fn lives(server: &Server, jobs: usize, shape: Shape) -> Cost {
@@ -48,12 +55,8 @@ pub async fn lives(server: &Server, jobs: usize, shape: Shape) -> Cost {
     for _ in 0..depth {
         let (next, added, scripts, mut adding) = (next.clone(), added.clone(), scripts.clone(), adding.clone());
         tasks.spawn(async move {
-            loop {
-                let from = next.fetch_add(batch, Relaxed);
-                if from >= jobs {
-                    break;
-                }
-                scripts.add(&mut adding, (from..jobs.min(from + batch)).map(|n| (id(n), 1_000))).await;
+            while let Some(part) = batch_of(&next, jobs, batch) {
+                scripts.add(&mut adding, part.map(|n| (id(n), 1_000))).await;
                 added.add_permits(1);
             }
             0
@@ -140,12 +143,8 @@ pub async fn add_bulk(server: &Server, jobs: usize, shape: Shape) -> Cost {
     for _ in 0..shape.depth {
         let (next, scripts, mut line) = (next.clone(), scripts.clone(), connection.clone());
         tasks.spawn(async move {
-            loop {
-                let from = next.fetch_add(shape.batch, Relaxed);
-                if from >= jobs {
-                    break;
-                }
-                scripts.add(&mut line, (from..jobs.min(from + shape.batch)).map(|n| (id(n), 1_000))).await;
+            while let Some(part) = batch_of(&next, jobs, shape.batch) {
+                scripts.add(&mut line, part.map(|n| (id(n), 1_000))).await;
             }
         });
     }
