@@ -14,12 +14,11 @@ use dq::store::memory::MemoryStore;
 use dq::store::{Due, FollowUpBatch, NewJob, Numbered, OnDuplicate, Packed, Store};
 use dq::time::Timestamp;
 use dq_tests::file::Folder;
-use serde_json::json;
 
 use crate::batches;
 use crate::draw::{Draw, NOW};
 use crate::grammar;
-use crate::node::{INNOCENT, paused};
+use crate::node::{add_innocent_jobs, paused};
 use crate::target::Found;
 
 /// The most entries of a directory.
@@ -138,19 +137,13 @@ pub fn buffer(draw: &Draw, found: &mut Found) {
         found.input(provider.is_some());
         let Some(provider) = provider else { return };
         let of_topic = provider.topic("t").expect("it is a topic");
-        for number in 0..INNOCENT {
-            let id = format!("innocent-{number}");
-            if let Err(error) = of_topic.add_json(json!(number)).id(id.as_str()).after("1h").await {
-                found.lost(format!("`{id}` is not added: {error}"));
-            }
-        }
+        let innocent = add_innocent_jobs(&of_topic, "1h", found).await;
         sends(&provider, found).await;
         let health = provider.buffer().expect("it has one");
         if health.sent + health.refused < jobs as u64 {
             found.lost(format!("{jobs} jobs were in the directory: {health:?}"));
         }
-        for number in 0..INNOCENT {
-            let id = format!("innocent-{number}");
+        for id in innocent {
             if !matches!(of_topic.get(id.as_str()).await, Ok(Some(_))) {
                 found.lost(format!("`{id}` is not there: {health:?}"));
             }

@@ -10,28 +10,7 @@ use dq::job::{JobId, limits};
 pub const NOW: u64 = 1_763_000_000_000;
 
 /// Characters that break terminals, logs, protocols, file names, JSON and counts of bytes.
-const HARD: [char; 20] = [
-    '\0',
-    '\n',
-    '\r',
-    '\u{1b}',
-    '\t',
-    '"',
-    '\\',
-    '{',
-    '}',
-    ':',
-    '/',
-    '%',
-    '\'',
-    '`',
-    ' ',
-    'é',
-    '€',
-    '\u{1f600}',
-    '\u{202e}',
-    '\u{feff}',
-];
+const HARD: &str = "\0\n\r\u{1b}\t\"\\{}:/%'` é€\u{1f600}\u{202e}\u{feff}";
 
 /// A sequence of values.
 #[derive(Debug)]
@@ -65,6 +44,10 @@ impl Draw {
         from[self.below(from.len() as u64) as usize]
     }
 
+    fn hard(&self) -> char {
+        HARD.chars().nth(self.below(HARD.chars().count() as u64) as usize).expect("there are so many")
+    }
+
     /// A number: small, at a limit, at a power of two, near the present, or any.
     pub fn number(&self) -> u64 {
         match self.below(8) {
@@ -94,7 +77,7 @@ impl Draw {
                 "x".repeat((limit.most + self.below(3)).saturating_sub(1) as usize)
             }
             1 => "é".repeat(self.below(5_000) as usize),
-            2..10 => (0..self.below(12)).map(|_| HARD[self.below(HARD.len() as u64) as usize]).collect(),
+            2..10 => (0..self.below(12)).map(|_| self.hard()).collect(),
             _ => self.word(),
         }
     }
@@ -117,7 +100,7 @@ impl Draw {
             match self.below(3) {
                 0 if at < characters.len() => drop(characters.remove(at)),
                 1 if at < characters.len() => characters.insert(at, characters[at]),
-                _ => characters.insert(at, HARD[self.below(HARD.len() as u64) as usize]),
+                _ => characters.insert(at, self.hard()),
             }
         }
         characters.into_iter().collect()

@@ -25,40 +25,15 @@ const ROUNDS: u64 = 4;
 /// The jobs that have nothing to do with them are over by then.
 const SOON: Duration = Duration::from_secs(10);
 
-/// The keys of a topic and their types. A test compares them with the keys of the store.
-const KEYS: [(&str, &str); 31] = [
-    ("jobs", "hash"),
-    ("metadata", "hash"),
-    ("delayed", "zset"),
-    ("far", "zset"),
-    ("far-jobs", "hash"),
-    ("far-leaves", "hash"),
-    ("unacked", "zset"),
-    ("dead", "zset"),
-    ("done", "zset"),
-    ("broadcasts", "zset"),
-    ("broadcast-jobs", "hash"),
-    ("running", "hash"),
-    ("leases", "zset"),
-    ("sequence", "string"),
-    ("pending", "hash"),
-    ("replacements", "hash"),
-    ("crashes", "hash"),
-    ("calls", "string"),
-    ("meta", "hash"),
-    ("schedules", "zset"),
-    ("ticks", "zset"),
-    ("grouped", "zset"),
-    ("outbox", "zset"),
-    ("members", "hash"),
-    ("sets", "hash"),
-    ("set-order", "zset"),
-    ("set", "zset"),
-    ("taken", "zset"),
-    ("statistics", "hash"),
-    ("history", "hash"),
-    ("history-ends", "zset"),
-];
+/// The keys of a topic and their types, from the table in the source.
+fn topic_keys() -> Vec<(&'static str, &'static str)> {
+    let source = include_str!("../../dq/src/store/redis/keys.rs");
+    let rows = source.lines().filter_map(|line| {
+        let words: Vec<_> = line.trim().strip_suffix("\";")?.split('"').collect();
+        Some((*words.get(1)?, *words.get(3)?))
+    });
+    rows.filter(|row| row.1 != "channel").collect()
+}
 
 /// The fields of `meta` that say something of entries.
 const FIELDS: [&str; 12] = [
@@ -206,29 +181,13 @@ pub fn keys(draw: &Draw, found: &mut Found) {
             let id = format!("known-{number}");
             topic.add_json(json!(number)).id(id.as_str()).after("1h").await.expect("the server answers");
         }
-        let mut stream = server().connect();
+        let (mut stream, keys) = (server().connect(), topic_keys());
         for _ in 0..ENTRIES {
-            let entry = entry(draw, &app, KEYS[draw.below(KEYS.len() as u64) as usize]);
+            let entry = entry(draw, &app, keys[draw.below(keys.len() as u64) as usize]);
             found.input(!ask(&mut stream, &entry).starts_with('-'));
         }
         if let Err(what) = over(&app, &provider).await {
             found.lost(what);
         }
     });
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_key_of_a_topic_is_written() {
-        let source = include_str!("../../dq/src/store/redis/keys.rs");
-        let rows = source.lines().filter_map(|line| {
-            let words: Vec<_> = line.trim().strip_suffix("\";")?.split('"').collect();
-            Some((*words.get(1)?, *words.get(3)?))
-        });
-        let missing: Vec<_> = rows.filter(|row| row.1 != "channel" && !KEYS.contains(row)).collect();
-        assert!(missing.is_empty(), "the grammar of keys has no {missing:?}");
-    }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use dq::job::{AppName, JobId, TopicKey, TopicName};
 use dq::prelude::*;
+use dq::provider::TopicProvider;
 use dq::store::{JobPlace, LimitKind, Store, Stored};
 use dq::testing::Harness;
 use serde::{Deserialize, Serialize};
@@ -17,7 +18,7 @@ use crate::draw::{Draw, NOW};
 use crate::target::Found;
 
 /// How many jobs have nothing to do with the input.
-pub const INNOCENT: usize = 3;
+const INNOCENT: usize = 3;
 /// What every run of a node has: retries are over, leases of others have expired, and schedules have fired.
 const TIME: Duration = Duration::from_secs(90);
 
@@ -132,6 +133,17 @@ pub fn paused<T>(run: impl Future<Output = T>) -> T {
     runtime.expect("a runtime starts").block_on(run)
 }
 
+/// Adds jobs that have nothing to do with the input, and returns their ids.
+pub async fn add_innocent_jobs(topic: &TopicProvider, after: &str, found: &mut Found) -> Vec<String> {
+    let ids: Vec<_> = (0..INNOCENT).map(|number| format!("innocent-{number}")).collect();
+    for (number, id) in ids.iter().enumerate() {
+        if let Err(error) = topic.add_json(json!(number)).id(id.as_str()).after(after).await {
+            found.lost(format!("`{id}` is not added: {error}"));
+        }
+    }
+    ids
+}
+
 /// A node, and what its handlers did.
 pub struct Node {
     pub dq: Harness,
@@ -156,15 +168,9 @@ impl Node {
         for kind in LimitKind::ALL {
             let _ = topic.clear_limit(kind).await;
         }
-        for number in 0..INNOCENT {
-            let id = format!("innocent-{number}");
-            if let Err(error) = topic.add_json(json!(number)).id(id.as_str()).after("1s").await {
-                found.lost(format!("`{id}` is not added: {error}"));
-            }
-        }
+        let ids = add_innocent_jobs(&topic, "1s", found).await;
         self.dq.advance(TIME).await;
-        for number in 0..INNOCENT {
-            let id = format!("innocent-{number}");
+        for id in ids {
             let (times, _) = self.runs.of(&id);
             let is_there = topic.get(id.as_str()).await.map(|job| job.is_some());
             if times != 1 || !matches!(is_there, Ok(false)) {

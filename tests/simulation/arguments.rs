@@ -2,9 +2,9 @@
 
 use std::hash::{BuildHasher, RandomState};
 
-use dq_testing::simulation::{Options, Profile, RULES};
+use dq_testing::simulation::{Options, Profile};
 
-use crate::shrunk;
+use crate::{shrunk, taken};
 
 /// What to run.
 pub struct Arguments {
@@ -25,7 +25,7 @@ pub enum Invocation {
 
 /// The help text.
 pub fn usage() -> String {
-    let profiles: Vec<_> = Profile::ALL.iter().map(|profile| profile.name()).collect();
+    let rules: Vec<_> = taken::table().map(|taken| taken.rule).collect();
     format!(
         "tests/simulate [OPTION ...]\n\
          runs seeds of the simulation, shows progress, and prints one line of JSON at the end\n\
@@ -43,8 +43,8 @@ pub fn usage() -> String {
          \x20                  the parts of a run that shrinking left; `none`: no fault, no act\n\
          \x20 --rules          take each rule away once, and print the table of docs/internals/guarantees.md\n\
          \x20 --help           this text",
-        profiles.join(", "),
-        RULES.join(", "),
+        Profile::ALL.map(|(_, name, _)| name).join(", "),
+        rules.join(", "),
     )
 }
 
@@ -96,8 +96,8 @@ fn number<N: std::str::FromStr>(option: &str, word: Option<String>) -> Result<N,
 
 fn rule(option: &str, word: Option<String>) -> Result<&'static str, String> {
     let word = word.ok_or_else(|| format!("`{option}` needs a rule"))?;
-    let rule = RULES.into_iter().find(|rule| *rule == word);
-    rule.ok_or_else(|| format!("the simulation cannot take rule {word} away"))
+    let taken = taken::table().find(|taken| taken.rule == word);
+    Ok(taken.ok_or_else(|| format!("the simulation cannot take rule {word} away"))?.rule)
 }
 
 fn profile(option: &str, word: Option<String>) -> Result<Profile, String> {

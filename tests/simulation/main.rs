@@ -7,28 +7,15 @@ mod users;
 
 use std::collections::BTreeSet;
 
-use dq_testing::simulation::{Options, Profile, RULES, simulate};
+use dq_testing::simulation::{Options, Profile, simulate};
 use dq_tests::each;
-use taken::TAKEN;
 
 /// The mix draws priorities in nearly every run, so their absence shows soon.
 #[test]
-fn claims_that_know_no_priorities_are_found() {
-    let mut options = Options::default();
-    (options.without, options.profile) = (Some("priority"), Some(Profile::Calm));
-    let first =
-        (0..20).find(|seed| simulate(*seed, &options).found.is_some_and(|what| what.contains("which goes first")));
-    assert_eq!(first, Some(2));
-}
-
-#[test]
-fn checkpoints_that_nothing_keeps_are_found() {
-    let mut options = Options::default();
-    (options.without, options.profile) = (Some("kept"), Some(Profile::Calm));
-    let is_this = |what: String| what.contains("though its last run has left");
-    let first = (0..20).find(|seed| simulate(*seed, &options).found.is_some_and(is_this));
-    assert!(first.is_some());
-    println!("first seed {first:?}");
+fn claims_that_know_no_priorities_and_checkpoints_that_nothing_keeps_are_found() {
+    let first = |rule: &str| taken::table().find(|taken| taken.rule == rule).unwrap().first();
+    assert_eq!(first("priority"), Some(2));
+    assert!(first("kept").is_some_and(|seed| seed < 20));
 }
 
 #[test]
@@ -87,15 +74,10 @@ fn a_seed_is_the_same_run_again() {
 /// `tests/simulate --rules` prints the rows.
 #[test]
 fn the_docs_have_the_table_of_rules() {
-    let docs = include_str!("../../docs/internals/guarantees.md");
-    let section = docs.split("\n## ").find(|section| section.starts_with("Each rule taken away")).unwrap();
-    let mut rows = section.lines().filter(|line| line.starts_with("| ")).skip(1);
-    for taken in &TAKEN {
-        let row = rows.next().unwrap_or_default();
-        let seed = row.split(" | ").nth(3).unwrap_or_default();
-        assert_eq!(row, taken.row(seed));
-        assert!(seed.parse::<u64>().is_ok_and(|seed| seed < taken.within), "{row}");
+    assert_eq!(taken::table().count(), 60);
+    for taken in taken::table() {
+        let row = taken.row();
+        assert!(taken::DOCS.contains(&row), "{row}");
+        assert!(taken.seed.parse::<u64>().is_ok_and(|seed| seed < taken.within()), "{row}");
     }
-    assert_eq!(rows.next(), None);
-    assert_eq!(TAKEN.iter().map(|taken| taken.rule).collect::<Vec<_>>(), RULES);
 }

@@ -19,7 +19,7 @@ pub(super) fn check(id: &str, life: &Life<'_>, reasons: &Reasons<'_>, report: &m
             Some((_, End::Rejoin(after) | End::Failed(Some(after)))) => after,
             _ => 0,
         };
-        if let (Some((ended, _)), Some((at, "Rejoin" | "Retry"))) = (run.end, run.accepted())
+        if let (Some((ended, _)), Some((at, "rejoined" | "retried"))) = (run.end, run.accepted())
             && !reasons.may_be_lost(at)
         {
             due = due.max(ended + delay * 1_000);

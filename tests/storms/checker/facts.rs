@@ -64,8 +64,7 @@ impl<'a> Run<'a> {
     /// The kind of the outcome that the store accepted, and when the node learned of it. A rollback is no outcome of a handler.
     pub(super) fn accepted(&self) -> Option<(u64, &'a str)> {
         self.settled.iter().find_map(|(at, change, verdict)| {
-            let kind = change.split('(').next().unwrap_or_default();
-            (*verdict == "Done" && kind != "Rollback").then_some((*at, kind))
+            (*verdict == "taken" && *change != "given back").then_some((*at, *change))
         })
     }
 
@@ -89,7 +88,7 @@ impl<'a> Life<'a> {
     /// When a handler returned an ack, and whether what follows it was certainly added.
     pub(super) fn acked(&self) -> Option<(u64, Answer)> {
         let acks = self.runs.values().rev().filter_map(|run| match run.end {
-            Some((ended, End::Ack)) => Some((run.accepted().filter(|(_, kind)| *kind == "Ack"), ended)),
+            Some((ended, End::Ack)) => Some((run.accepted().filter(|(_, kind)| *kind == "acked"), ended)),
             _ => None,
         });
         // The first one that was accepted: a failover may lose it, and then there is another one.

@@ -41,7 +41,8 @@ fn present(
     if let Some((_, Answer::NotDone)) = life.added {
         report.find("made up", id, "it is in the store, but its add was answered with `not done`".into());
     }
-    let acked = life.runs.iter().find(|(_, run)| run.accepted().is_some_and(|(when, kind)| when < at && kind == "Ack"));
+    let acked =
+        life.runs.iter().find(|(_, run)| run.accepted().is_some_and(|(when, kind)| when < at && kind == "acked"));
     if let Some((fence, _)) = acked {
         report.find("lost", id, format!("it is in the store after the accepted ack of run {fence}"));
     }
@@ -66,7 +67,7 @@ fn absent(id: &str, life: &Life<'_>, at: u64, reasons: &Reasons<'_>, report: &mu
     if life.began().any(|(_, run)| run.starts.iter().any(|start| *start > at)) {
         return report.find("lost", id, "it was not in the store, and ran later".into());
     }
-    let ended = |(when, kind): (u64, &str)| when < at && matches!(kind, "Ack" | "Drop");
+    let ended = |(when, kind): (u64, &str)| when < at && matches!(kind, "acked" | "dropped");
     if life.runs.values().any(|run| run.accepted().is_some_and(ended)) {
         return;
     }

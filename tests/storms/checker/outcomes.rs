@@ -8,7 +8,7 @@ pub(super) fn check(id: &str, life: &Life<'_>, reasons: &Reasons<'_>, report: &m
     for (fence, run) in &life.runs {
         verdicts(id, life, *fence, reasons, report);
         let Some((at, kind)) = run.accepted() else { continue };
-        report.count(format!("accepted {kind}"));
+        report.count(format!("accepted: {kind}"));
         let Some((ended, _)) = run.end else { continue };
         for (later, other) in life.runs.range(fence + 1..) {
             if other.seen().is_some_and(|seen| seen < ended) {
@@ -16,8 +16,9 @@ pub(super) fn check(id: &str, life: &Life<'_>, reasons: &Reasons<'_>, report: &m
                     format!("run {fence} had lost its job to run {later}, but its later outcome {kind} was accepted");
                 report.find("outcome", id, what);
             }
-            if matches!(kind, "Ack" | "Drop") && !reasons.may_be_lost(at) {
-                report.find("outcome", id, format!("run {later} came after the accepted {kind} of run {fence}"));
+            if matches!(kind, "acked" | "dropped") && !reasons.may_be_lost(at) {
+                let what = format!("run {later} came after the accepted outcome {kind} of run {fence}");
+                report.find("outcome", id, what);
             }
         }
     }
@@ -29,12 +30,12 @@ fn verdicts(id: &str, life: &Life<'_>, fence: u64, reasons: &Reasons<'_>, report
     let mut done = 0;
     for (at, change, verdict) in &run.settled {
         match *verdict {
-            "Done" => done += 1,
-            "Later" => {}
-            "Stale" => {
+            "taken" => done += 1,
+            "later" => {}
+            "stale" => {
                 let is_taken =
                     life.runs.range(fence + 1..).any(|(_, other)| other.seen().is_some_and(|seen| seen < *at));
-                report.count(match (change.starts_with("Rollback"), is_taken) {
+                report.count(match (*change == "given back", is_taken) {
                     (true, _) => "refused rollbacks",
                     (false, true) => "refused outcomes: another run has the job",
                     // The first try was accepted, and its answer was lost.

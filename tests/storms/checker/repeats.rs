@@ -20,8 +20,8 @@ pub(super) fn check(id: &str, life: &Life<'_>, reasons: &Reasons<'_>, report: &m
             report.find("attempt", id, what);
         }
         match (run.accepted(), run.end) {
-            (Some((at, "Retry")), _) if reasons.may_be_lost(at) => failed.1 += 1,
-            (Some((_, "Retry")), _) => failed = (failed.0 + 1, failed.1 + 1),
+            (Some((at, "retried")), _) if reasons.may_be_lost(at) => failed.1 += 1,
+            (Some((_, "retried")), _) => failed = (failed.0 + 1, failed.1 + 1),
             (None, Some((_, End::Failed(_)))) => failed.1 += 1,
             _ => {}
         }
@@ -41,11 +41,11 @@ fn again(
     let (Some(from), Some(to)) = (last.first_start(), next.first_start()) else { return };
     let requeued = || life.commands.iter().any(|command| command.verb == Verb::Requeue && command.sent < to);
     match last.accepted() {
-        Some((_, "Rejoin" | "Retry")) => return,
-        Some((_, "Park")) if requeued() => return,
+        Some((_, "rejoined" | "retried")) => return,
+        Some((_, "parked")) if requeued() => return,
         Some((at, _)) if reasons.may_be_lost(at) => return report.count("outcomes that a failover lost"),
         Some((_, kind)) => {
-            let what = format!("run {next_fence} began after the accepted {kind} of run {last_fence}");
+            let what = format!("run {next_fence} began after the accepted outcome {kind} of run {last_fence}");
             return report.find("duplicate", id, what);
         }
         None => {}

@@ -45,8 +45,8 @@ impl Storm {
             process,
             at + 20,
             fence,
-            "Ack",
-            "Done",
+            "acked",
+            "taken",
         )
     }
 
@@ -77,11 +77,14 @@ impl Storm {
         self.note("storm", at, Entry::ListingEnd)
     }
 
+    fn report(self) -> Report {
+        let logs = self.0.into_iter().map(|(process, lines)| Log { process: process.into(), lines });
+        verify(&logs.collect::<Vec<_>>())
+    }
+
     /// The rules that do not hold, with what the checker says.
     fn found(self) -> Vec<(&'static str, String)> {
-        let logs = self.0.into_iter().map(|(process, lines)| Log { process: process.into(), lines });
-        let report = verify(&logs.collect::<Vec<_>>());
-        report.findings.into_iter().map(|finding| (finding.rule, finding.what)).collect()
+        self.report().findings.into_iter().map(|finding| (finding.rule, finding.what)).collect()
     }
 
     #[track_caller]
@@ -107,7 +110,7 @@ fn a_job_that_is_nowhere_is_lost() {
     storm().listed(9_000, &[]).breaks("lost", "nowhere");
     Storm::default().added(Answer::Unknown).listed(9_000, &[]).holds();
     let failed = || storm().start("node-1.1", 1_100, 5).end("node-1.1", 1_110, 5, End::Failed(Some(50)));
-    failed().settled("node-1.1", 1_120, 5, "Retry(50ms)", "Done").listed(9_000, &[]).breaks("lost", "nowhere");
+    failed().settled("node-1.1", 1_120, 5, "retried", "taken").listed(9_000, &[]).breaks("lost", "nowhere");
 }
 
 #[test]
@@ -116,7 +119,7 @@ fn an_end_of_which_only_the_answer_is_missing_needs_a_reason() {
     unanswered().breaks("lost", "without a reason");
     unanswered().event("node-1.1", "killed", 1_111).holds();
     unanswered().event("node-1.1", "killed", 1_105).breaks("lost", "without a reason");
-    let refused = || unanswered().settled("node-1.1", 2_000, 5, "Ack", "Stale");
+    let refused = || unanswered().settled("node-1.1", 2_000, 5, "acked", "stale");
     refused().event("node-1", "cut", 1_120).holds();
     refused().event("node-2", "cut", 1_120).breaks("outcome", "refused without a reason");
     refused().event("node-1", "stopped", 1_120).breaks("outcome", "refused without a reason");
@@ -147,7 +150,7 @@ fn an_acked_job_does_not_return() {
     storm()
         .acked("node-1.1", 1_100, 5)
         .acked("node-2.1", 2_000, 6)
-        .breaks("outcome", "run 6 came after the accepted Ack");
+        .breaks("outcome", "run 6 came after the accepted outcome acked");
     let absent = storm().listed(2_000, &[]).acked("node-1.1", 3_000, 5);
     absent.breaks("lost", "ran later");
 }
@@ -171,12 +174,12 @@ fn no_outcome_counts_of_a_run_that_had_lost_its_job() {
     let late = |change: &str, end, verdict: &str| {
         stalled().end("node-1.1", 2_005, 5, end).settled("node-1.1", 2_006, 5, change, verdict)
     };
-    late("Ack", End::Ack, "Stale").holds();
-    late("Ack", End::Ack, "Done").breaks("outcome", "had lost its job to run 6");
-    late("Retry(1s)", End::Failed(Some(1_000)), "Done").breaks("outcome", "had lost its job to run 6");
-    late("Rollback", End::Dropped, "Stale").holds();
-    late("Ack", End::Ack, "Dropped").breaks("outcome", "the verdict on Ack of run 5 is Dropped");
-    storm().acked("node-1.1", 1_100, 5).settled("node-1.1", 1_200, 5, "Ack", "Done").breaks("outcome", "2 outcomes");
+    late("acked", End::Ack, "stale").holds();
+    late("acked", End::Ack, "taken").breaks("outcome", "had lost its job to run 6");
+    late("retried", End::Failed(Some(1_000)), "taken").breaks("outcome", "had lost its job to run 6");
+    late("given back", End::Dropped, "stale").holds();
+    late("acked", End::Ack, "dropped").breaks("outcome", "the verdict on acked of run 5 is dropped");
+    storm().acked("node-1.1", 1_100, 5).settled("node-1.1", 1_200, 5, "acked", "taken").breaks("outcome", "2 outcomes");
 }
 
 #[test]
@@ -184,7 +187,7 @@ fn no_handler_begins_early() {
     storm().acked("node-1.1", 1_099, 5).breaks("early", "1000 µs early");
     let rejoined = |again| {
         let first = storm().start("node-1.1", 1_100, 5).end("node-1.1", 1_110, 5, End::Rejoin(300));
-        first.settled("node-1.1", 1_120, 5, "Rejoin(After(300ms))", "Done").acked("node-1.1", again, 6)
+        first.settled("node-1.1", 1_120, 5, "rejoined", "taken").acked("node-1.1", again, 6)
     };
     rejoined(1_410).holds();
     rejoined(1_409).breaks("early", "1000 µs early");
@@ -240,10 +243,10 @@ fn a_retry_of_which_a_killed_node_did_not_learn_is_no_second_run() {
 fn an_outcome_that_a_failover_lost_may_come_again() {
     let twice = |at| storm().acked("node-1.1", 1_100, 5).acked("node-2.1", 9_000, 6).event("store", "failed over", at);
     twice(1_900).holds();
-    twice(3_000).breaks("duplicate", "after the accepted Ack");
-    twice(1_000).breaks("duplicate", "after the accepted Ack");
+    twice(3_000).breaks("duplicate", "after the accepted outcome acked");
+    twice(1_000).breaks("duplicate", "after the accepted outcome acked");
     let restarted = storm().acked("node-1.1", 1_100, 5).acked("node-2.1", 9_000, 6);
-    restarted.event("store", "restarted", 1_900).breaks("duplicate", "after the accepted Ack");
+    restarted.event("store", "restarted", 1_900).breaks("duplicate", "after the accepted outcome acked");
 }
 
 #[test]
@@ -254,7 +257,7 @@ fn a_final_retry_that_was_given_back_is_no_second_run() {
             storm.note(process, at, Entry::Final { id: "j".into(), fence, cause: "error".into() })
         };
         let run = first.iter().fold(run, |run, at| finally(*at, "node-1.1", 5, run));
-        finally(2_000, "node-2.1", 6, run.settled("node-1.1", 1_900, 5, "Rollback", "Done"))
+        finally(2_000, "node-2.1", 6, run.settled("node-1.1", 1_900, 5, "given back", "taken"))
     };
     owed(&[]).holds();
     owed(&[1_120]).breaks("duplicate", "without a reason");
@@ -264,9 +267,9 @@ fn a_final_retry_that_was_given_back_is_no_second_run() {
 fn a_parked_job_runs_again_only_after_a_requeue() {
     let parked = || {
         let run = storm().start("node-1.1", 1_100, 5).end("node-1.1", 1_110, 5, End::Park);
-        run.settled("node-1.1", 1_120, 5, "Park", "Done").acked("node-1.1", 3_000, 6)
+        run.settled("node-1.1", 1_120, 5, "parked", "taken").acked("node-1.1", 3_000, 6)
     };
-    parked().breaks("duplicate", "after the accepted Park");
+    parked().breaks("duplicate", "after the accepted outcome parked");
     parked().commanded(2_000, Verb::Requeue, Some(Place::Unacked)).holds();
 }
 
@@ -274,8 +277,8 @@ fn a_parked_job_runs_again_only_after_a_requeue() {
 fn the_attempt_is_the_number_of_failed_runs() {
     let retried = |attempt| {
         let run = storm().start("node-1.1", 1_100, 5).end("node-1.1", 1_110, 5, End::Failed(Some(50)));
-        let run = run.settled("node-1.1", 1_120, 5, "Retry(50ms)", "Done").start_as("node-1.1", 2_000, 6, attempt);
-        run.end("node-1.1", 2_010, 6, End::Ack).settled("node-1.1", 2_020, 6, "Ack", "Done")
+        let run = run.settled("node-1.1", 1_120, 5, "retried", "taken").start_as("node-1.1", 2_000, 6, attempt);
+        run.end("node-1.1", 2_010, 6, End::Ack).settled("node-1.1", 2_020, 6, "acked", "taken")
     };
     retried(1).holds();
     retried(0).breaks("attempt", "run 6 is attempt 0");
@@ -294,8 +297,7 @@ fn no_process_ends_of_itself() {
 #[test]
 fn what_happened_is_counted() {
     let storm = storm().start("node-1.1", 1_100, 5).acked("node-2.1", 3_000, 6).event("node-1.1", "killed", 1_105);
-    let logs: Vec<_> = storm.0.into_iter().map(|(process, lines)| Log { process: process.into(), lines }).collect();
-    let counts = verify(&logs).counts;
+    let counts = storm.report().counts;
     for (name, count) in [("runs", 2), ("duplicates", 1), ("duplicates: cut short, killed", 1), ("node killed", 1)] {
         assert_eq!(counts.get(name), Some(&count), "{name}: {counts:?}");
     }
@@ -347,10 +349,7 @@ fn a_run_has_its_slot_until_the_lease_of_its_node_lapses() {
     let renewed = |at| broken(leased(until(5_040), "node-0.1", at, "rejoin", 9_000));
     assert_eq!((renewed(5_039), renewed(5_040)), (1, 0), "a lease that comes too late does not count");
     assert_eq!(broken(leased(of_others(runs()), "node-0.1", 4_990, "grouped", 5_040)), 1, "that is of another topic");
-    let logs = |storm: Storm| {
-        storm.0.into_iter().map(|(process, lines)| Log { process: process.into(), lines }).collect::<Vec<_>>()
-    };
-    let beyond = |storm| verify(&logs(storm)).counts.get("runs with a slot beyond their lease").copied();
+    let beyond = |storm: Storm| storm.report().counts.get("runs with a slot beyond their lease").copied();
     assert_eq!((beyond(until(5_041)), beyond(until(9_000))), (Some(3), None));
 }
 
@@ -383,7 +382,7 @@ fn set(begins: u64, counts: [u64; 3]) -> Storm {
     let run = |storm: Storm, id: &str, at, fence| {
         let start = Entry::Start { id: id.into(), fence, due: 1_000_000, attempt: 0 };
         let end = Entry::End { id: id.into(), fence, end: End::Ack };
-        let (change, verdict) = ("Ack".into(), "Done".into());
+        let (change, verdict) = ("acked".into(), "taken".into());
         let settled = Entry::Settled { id: id.into(), fence, change, verdict };
         storm.note("node-1.1", at, start).note("node-1.1", at + 10, end).note("node-1.1", at + 20, settled)
     };

@@ -40,7 +40,7 @@ pub enum Entry {
     Final { id: String, fence: u64, cause: String },
     /// The node will run these jobs alone in its process, as it reports to `tracing`.
     Alone { ids: Vec<String> },
-    /// What the store answered to the outcome of a run, as the node reports it to `tracing`.
+    /// What the store answered to the outcome of a run, in the words with which the node reports it to `tracing`.
     Settled { id: String, fence: u64, change: String, verdict: String },
     /// The lease of the node in this topic is provably valid until then, µs, as the node reports it to `tracing`.
     Lease { topic: String, until: u64 },

@@ -90,38 +90,12 @@ impl Visit for Fields {
     }
 }
 
-/// The change that the log calls by this word.
-fn change(outcome: &str) -> &str {
-    match outcome {
-        "acked" => "Ack",
-        "rejoined" => "Rejoin",
-        "retried" => "Retry",
-        "given back" => "Rollback",
-        "parked" => "Park",
-        "DEAD" => "Dead",
-        "dropped" => "Drop",
-        other => other,
-    }
-}
-
-/// The verdict that the log calls by this word.
-fn verdict(word: &str) -> &str {
-    match word {
-        "taken" => "Done",
-        "stale" => "Stale",
-        "dropped" => "Dropped",
-        "later" => "Later",
-        "failed" => "Failed",
-        other => other,
-    }
-}
-
 impl<S: Subscriber> Layer<S> for Verdicts {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         // The time is taken first, so that the lease is not valid for longer than it says.
         let (at, mut fields) = (now(), Fields::default());
         event.record(&mut fields);
-        let Fields { id, fence, outcome, verdict: word, ids, message, topic, good_for } = fields;
+        let Fields { id, fence, outcome, verdict, ids, message, topic, good_for } = fields;
         if let Some(good_for) = good_for {
             return self.renewed(topic, at + good_for);
         }
@@ -130,9 +104,8 @@ impl<S: Subscriber> Layer<S> for Verdicts {
             let ids = serde_json::from_str(&ids).expect("it is a list of texts");
             self.ledger.note(Entry::Alone { ids });
         }
-        if !word.is_empty() {
-            let (change, verdict) = (change(&outcome).to_owned(), verdict(&word).to_owned());
-            self.ledger.note(Entry::Settled { id, fence, change, verdict });
+        if !verdict.is_empty() {
+            self.ledger.note(Entry::Settled { id, fence, change: outcome, verdict });
         }
     }
 }

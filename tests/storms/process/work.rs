@@ -4,37 +4,53 @@ use serde::{Deserialize, Serialize};
 
 use crate::ledger::End;
 
-/// A kind of job. Each has a topic of its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+macro_rules! kinds {
+    ($(#[$doc:meta] $kind:ident $topic:literal;)+) => {
+        /// A kind of job. Each has a topic of its own.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Kind { $(#[$doc] $kind,)+ }
+
+        impl Kind {
+            /// All kinds.
+            pub const ALL: [Self; 14] = [$(Self::$kind),+];
+
+            /// The topic of these jobs.
+            pub const fn topic(self) -> &'static str {
+                match self { $(Self::$kind => $topic,)+ }
+            }
+        }
+    };
+}
+
+kinds! {
     /// Is acked.
-    Ack,
+    Ack "ack";
     /// Fails some times, then is acked.
-    Retry,
+    Retry "retry";
     /// Rejoins until a time, then is acked.
-    Rejoin,
+    Rejoin "rejoin";
     /// Parks until it is acked from outside.
-    Park,
+    Park "park";
     /// Is deleted before it is due.
-    Deleted,
+    Deleted "deleted";
     /// Is deleted while it runs.
-    Cut,
+    Cut "cut";
     /// Fails until it is DEAD.
-    Dead,
+    Dead "dead";
     /// Fails some times, then is acked, and has a group.
-    Grouped,
+    Grouped "grouped";
     /// Is acked, and a job of the next kind follows.
-    First,
+    First "first";
     /// The same.
-    Second,
+    Second "second";
     /// Is acked, and ends its chain.
-    Third,
+    Third "third";
     /// Is a member of a set, and is acked, deleted or DEAD.
-    Row,
+    Row "row";
     /// The same, in another topic.
-    Line,
+    Line "line";
     /// Is the last job of a set, and is acked.
-    Last,
+    Last "last";
 }
 
 /// The pause before a retry, ms, as in the attributes of the listeners.
@@ -47,46 +63,6 @@ pub const SLOTS: usize = 5;
 pub const GROUPS: u64 = 200;
 /// The pause of a rejoin, ms.
 pub const REJOIN_MS: u64 = 300;
-
-impl Kind {
-    /// All kinds.
-    pub const ALL: [Self; 14] = [
-        Self::Ack,
-        Self::Retry,
-        Self::Rejoin,
-        Self::Park,
-        Self::Deleted,
-        Self::Cut,
-        Self::Dead,
-        Self::Grouped,
-        Self::First,
-        Self::Second,
-        Self::Third,
-        Self::Row,
-        Self::Line,
-        Self::Last,
-    ];
-
-    /// The topic of these jobs.
-    pub const fn topic(self) -> &'static str {
-        match self {
-            Self::Ack => "ack",
-            Self::Retry => "retry",
-            Self::Rejoin => "rejoin",
-            Self::Park => "park",
-            Self::Deleted => "deleted",
-            Self::Cut => "cut",
-            Self::Dead => "dead",
-            Self::Grouped => "grouped",
-            Self::First => "first",
-            Self::Second => "second",
-            Self::Third => "third",
-            Self::Row => "row",
-            Self::Line => "line",
-            Self::Last => "last",
-        }
-    }
-}
 
 /// What limits the runs of a job, as its id tells: its group or the slots of its topic; and how many run at a time.
 pub fn gate_of(id: &str) -> Option<(&str, usize)> {

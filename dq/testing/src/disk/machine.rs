@@ -73,13 +73,14 @@ impl Machine {
         Ok(inode)
     }
 
-    /// Puts a name there that is durable at once, and counts no operation.
-    pub(super) fn put_name(&mut self, name: &str) -> Inode {
-        let inode = self.next;
-        self.next += 1;
-        self.names.insert(name.to_owned(), inode);
-        self.durable.names.insert(name.to_owned(), inode);
-        inode
+    /// Puts a file there that is durable at once, in place of one of this name, and counts no operation.
+    pub(super) fn put(&mut self, name: &str, bytes: &[u8]) {
+        let inode = self.names.get(name).copied().unwrap_or(self.next);
+        self.next = self.next.max(inode + 1);
+        for (names, files) in [(&mut self.names, &mut self.files), (&mut self.durable.names, &mut self.durable.files)] {
+            names.insert(name.to_owned(), inode);
+            files.insert(inode, bytes.to_vec());
+        }
     }
 
     pub(super) fn rename(&mut self, from: &str, to: &str) -> io::Result<()> {

@@ -116,14 +116,7 @@ impl SimulatedDisk {
 
     /// Puts a durable file there, in place of one of this name.
     pub fn put(&self, name: &str, bytes: &[u8]) {
-        let mut machine = self.machine();
-        let inode = match machine.find(name) {
-            Ok(inode) => inode,
-            Err(_) => machine.put_name(name),
-        };
-        machine.files.insert(inode, bytes.to_vec());
-        machine.durable.files.insert(inode, bytes.to_vec());
-        machine.durable.names.insert(name.to_owned(), inode);
+        self.machine().put(name, bytes);
     }
 }
 
@@ -172,12 +165,7 @@ impl Disk for SimulatedDisk {
             return Ok(Locked::By(String::from_utf8_lossy(&text).into_owned()));
         }
         // What the file says is for people, so it needs neither a unit nor a fault.
-        let inode = match machine.find(name) {
-            Ok(inode) => inode,
-            Err(_) => machine.put_name(name),
-        };
-        machine.files.insert(inode, holder.into());
-        machine.durable.files.insert(inode, holder.into());
+        machine.put(name, holder.as_bytes());
         Ok(Locked::Held(Box::new(HeldLock { machine: Arc::clone(&self.0), name: name.to_owned() })))
     }
 }

@@ -13,7 +13,7 @@ use dq::environment::StoreClock as _;
 use dq::job::{ProducerId, State, TopicKey};
 use dq::store::{
     AddOutcome, BatchAnswer, ChangeKind, Due, JobChange, LimitKind, NewJob, Numbered, Producer, RequestKind, SetTopic,
-    StoreError, TopicChange, TopicLimit,
+    StoreError, TopicChange, TopicLimit, TopicState,
 };
 use dq::time::Timestamp;
 
@@ -29,6 +29,12 @@ pub(super) fn ignore_versions(items: &mut [JobChange]) {
             *record = with_payload(record, &version(record).to_string());
         }
     }
+}
+
+/// What lifts a limit of the topic, and what sets it again.
+fn lifted(state: &TopicState, kind: LimitKind) -> Option<(TopicChange, TopicChange)> {
+    let TopicLimit { limit, reason, .. } = state.limit(kind)?.clone();
+    Some((TopicChange::ClearLimit(kind), TopicChange::Limit { limit, reason }))
 }
 
 impl Sim {
@@ -49,15 +55,16 @@ impl Sim {
         producer: &dyn Producer,
         batch: Numbered<NewJob>,
     ) -> Result<BatchAnswer<AddOutcome>, StoreError> {
-        let state = || lock(&self.checker_of(key)).state().clone();
+        let state = lock(&self.checker_of(key)).state().clone();
+        let waiting = || lifted(&state, LimitKind::Waiting).or_else(|| lifted(&state, LimitKind::GroupWaiting));
         let (open, close) = if without("drain")
-            && let Some(drain) = state().drain
+            && let Some(drain) = state.drain.clone()
         {
             (TopicChange::Undrain, TopicChange::Drain { reason: drain.reason })
         } else if without("full")
-            && let Some(set) = state().limit(LimitKind::Waiting).or(state().limit(LimitKind::GroupWaiting)).cloned()
+            && let Some(changes) = waiting()
         {
-            (TopicChange::ClearLimit(set.limit.kind()), TopicChange::Limit { limit: set.limit, reason: set.reason })
+            changes
         } else {
             return answer_of(producer.add(batch));
         };
@@ -103,23 +110,17 @@ impl Sim {
                 (TopicChange::Undrain, TopicChange::Drain { reason: state.drain.clone()?.reason })
             }
             RequestKind::Transfer if without("slots") && waits(State::Delayed, Duration::ZERO) => {
-                let set = state.limit(LimitKind::Concurrency)?.clone();
-                (
-                    TopicChange::ClearLimit(LimitKind::Concurrency),
-                    TopicChange::Limit { limit: set.limit, reason: set.reason },
-                )
+                lifted(state, LimitKind::Concurrency)?
             }
             RequestKind::Transfer
                 if without("rate")
                     && checker.is_spent(self.clock.micros())
                     && waits(State::Delayed, Duration::ZERO) =>
             {
-                let TopicLimit { limit, reason, .. } = state.limit(LimitKind::Rate)?.clone();
-                (TopicChange::ClearLimit(LimitKind::Rate), TopicChange::Limit { limit, reason })
+                lifted(state, LimitKind::Rate)?
             }
             RequestKind::Transfer if without("quota") && checker.has_spent_group(self.clock.micros()) => {
-                let TopicLimit { limit, reason, .. } = state.limit(LimitKind::GroupRate)?.clone();
-                (TopicChange::ClearLimit(LimitKind::GroupRate), TopicChange::Limit { limit, reason })
+                lifted(state, LimitKind::GroupRate)?
             }
             RequestKind::Transfer if without("held") => {
                 let (name, until) = checker.held_group(clock)?;

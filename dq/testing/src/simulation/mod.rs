@@ -66,7 +66,6 @@ pub(super) mod users;
 mod version;
 
 pub use profile::Profile;
-pub use rules::RULES;
 pub use run::{Options, Report, simulate};
 pub use shrink::{Shrunk, kind, shrink, shrink_by};
 pub use sim::InjectedFault;

@@ -29,3 +29,18 @@ pub(super) struct SimNode {
     /// How long it is paused then, in µs.
     pub(super) pause: AtomicU64,
 }
+
+impl SimNode {
+    /// One that runs until something else is decided.
+    pub(super) fn new(process: &Arc<Process>, id: NodeId) -> Arc<Self> {
+        Arc::new(Self {
+            process: Arc::clone(process),
+            id,
+            running: Mutex::default(),
+            stopping: AtomicBool::new(false),
+            dies_after: AtomicU64::new(u64::MAX),
+            pauses_after: AtomicU64::new(u64::MAX),
+            pause: AtomicU64::new(0),
+        })
+    }
+}

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::panic::resume_unwind;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use super::altered::ENDLESS_LEASE;
@@ -48,15 +48,7 @@ impl Sim {
         let environment = process.environment();
         let id = environment.node_id();
         let environment = self.panicking(environment, &process, &id);
-        let node = Arc::new(SimNode {
-            process: Arc::clone(&process),
-            id: id.clone(),
-            running: Mutex::default(),
-            stopping: AtomicBool::new(false),
-            dies_after: AtomicU64::new(u64::MAX),
-            pauses_after: AtomicU64::new(u64::MAX),
-            pause: AtomicU64::new(0),
-        });
+        let node = SimNode::new(&process, id.clone());
         self.cluster.log(|| format!("{} starts as {id}", process.name));
         self.for_checkers(|checker| {
             let record = checker.node_records.entry(id.clone()).or_default();

@@ -45,67 +45,36 @@ pub enum Profile {
 }
 
 impl Profile {
-    /// All profiles.
-    pub const ALL: [Self; 17] = [
-        Self::Calm,
-        Self::Killers,
-        Self::Net,
-        Self::NoClock,
-        Self::All,
-        Self::Fall,
-        Self::Clock,
-        Self::Unresponsive,
-        Self::Crowd,
-        Self::Claim,
-        Self::Broadcasts,
-        Self::Signals,
-        Self::Starved,
-        Self::Refused,
-        Self::Large,
-        Self::File,
-        Self::Panics,
+    /// All profiles in their order, their names as `tests/simulate --profile` takes them, and how many of the other seeds have them, as
+    /// shares. A seed of `Crowd` costs four times as much as any other.
+    pub const ALL: [(Self, &'static str, u64); 17] = [
+        (Self::Calm, "calm", 8),
+        (Self::Killers, "killers", 8),
+        (Self::Net, "net", 12),
+        (Self::NoClock, "noclock", 17),
+        (Self::All, "all", 17),
+        (Self::Fall, "fall", 10),
+        (Self::Clock, "clock", 6),
+        (Self::Unresponsive, "unresponsive", 4),
+        (Self::Crowd, "crowd", 2),
+        (Self::Claim, "claim", 6),
+        (Self::Broadcasts, "broadcasts", 10),
+        (Self::Signals, "signals", 6),
+        (Self::Starved, "starved", 6),
+        (Self::Refused, "refused", 4),
+        (Self::Large, "large", 2),
+        (Self::File, "file", 0),
+        (Self::Panics, "panics", 0),
     ];
 
-    /// The name of the profile, as `tests/simulate --profile` takes it.
+    /// The name of the profile.
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::Calm => "calm",
-            Self::Killers => "killers",
-            Self::Net => "net",
-            Self::NoClock => "noclock",
-            Self::All => "all",
-            Self::Fall => "fall",
-            Self::Clock => "clock",
-            Self::Unresponsive => "unresponsive",
-            Self::Crowd => "crowd",
-            Self::Claim => "claim",
-            Self::Broadcasts => "broadcasts",
-            Self::Signals => "signals",
-            Self::Starved => "starved",
-            Self::Refused => "refused",
-            Self::Large => "large",
-            Self::File => "file",
-            Self::Panics => "panics",
-        }
+        Self::ALL[self as usize].1
     }
 
     /// The profile with this name.
     pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|profile| profile.name() == name)
-    }
-
-    /// How many of the other seeds have this profile, as shares. A seed of `Crowd` costs four times as much as any other.
-    const fn share(self) -> u64 {
-        match self {
-            Self::Calm | Self::Killers => 8,
-            Self::Fall | Self::Broadcasts => 10,
-            Self::Net => 12,
-            Self::NoClock | Self::All => 17,
-            Self::Clock | Self::Claim | Self::Signals | Self::Starved => 6,
-            Self::Unresponsive | Self::Refused => 4,
-            Self::Crowd | Self::Large => 2,
-            Self::File | Self::Panics => 0,
-        }
+        Self::ALL.into_iter().find(|known| known.1 == name).map(|known| known.0)
     }
 
     /// Returns whether callers add many jobs at once.
@@ -119,12 +88,12 @@ impl Profile {
         if cluster.random("file", 0).below(ONE_ON_FILE) == 0 {
             return Self::File;
         }
-        let mut left = cluster.below(Self::ALL.iter().map(|profile| profile.share()).sum());
-        for profile in Self::ALL {
-            if left < profile.share() {
+        let mut left = cluster.below(Self::ALL.iter().map(|(.., share)| share).sum());
+        for (profile, _, share) in Self::ALL {
+            if left < share {
                 return profile;
             }
-            left -= profile.share();
+            left -= share;
         }
         unreachable!("the shares add up")
     }

@@ -3,6 +3,11 @@
 
 use dq::environment::Seeded;
 
+/// FNV-1a over the bytes, starting from a seed.
+pub(super) fn hash(seed: u64, bytes: impl Iterator<Item = u8>) -> u64 {
+    bytes.fold(0xCBF2_9CE4_8422_2325 ^ seed, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3))
+}
+
 /// A named sequence of random numbers.
 #[derive(Debug)]
 pub(super) struct RandomSource(Seeded);
@@ -12,11 +17,9 @@ impl RandomSource {
         Self(Seeded::new(seed))
     }
 
-    /// The random source of a part of a run, by name and number (FNV-1a over both, starting from the seed).
+    /// The random source of a part of a run, by name and number.
     pub(super) fn of(seed: u64, name: &str, number: u64) -> Self {
-        let bytes = name.bytes().chain(number.to_le_bytes());
-        let start = 0xCBF2_9CE4_8422_2325 ^ seed;
-        Self::new(bytes.fold(start, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3)))
+        Self::new(hash(seed, name.bytes().chain(number.to_le_bytes())))
     }
 
     /// A number below `most`, which must not be zero.

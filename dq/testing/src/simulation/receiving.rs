@@ -8,6 +8,7 @@ use futures_util::future::BoxFuture;
 use super::checker::Checker;
 use super::process::Process;
 use super::profile::Profile;
+use super::settings::LISTENERS;
 use super::sim::Sim;
 use super::sync::lock;
 use super::units::{MS, SECOND};
@@ -17,9 +18,6 @@ use dq::job::{Cause, JobId, NodeId, Record, TopicKey, TopicName};
 use dq::listener::Failure;
 use dq::testing::seam::BroadcastPlan;
 use dq::testing::seam::ErasedBroadcast;
-
-/// The listeners of each node.
-const LISTENERS: [&str; 2] = ["left", "right"];
 
 /// A broadcast listener of a node.
 #[derive(Debug)]

@@ -24,7 +24,7 @@ const MOST_POLLS: u64 = 100_000;
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Options {
-    /// Take this rule of the protocol, one of [`RULES`](super::RULES), away.
+    /// Take this rule of the protocol away: one of the table in `docs/internals/guarantees.md`.
     pub without: Option<&'static str>,
     /// Only the faults of this profile; otherwise the seed picks one.
     pub profile: Option<Profile>,

@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 
 use super::run::{Options, Report, simulate};
+use super::sim::InjectedFault;
 use super::smaller::Smaller;
 
 /// The most runs of one search.
@@ -50,7 +51,7 @@ pub fn shrink_by(options: &Options, mut run: impl FnMut(&Options) -> Option<Repo
         |report| (report.injected.len(), report.acts.len(), report.nodes, report.ids, report.busy),
         |smaller| {
             less_time(smaller);
-            smaller.fewer(names, |options, faults| options.faults = Some(faults));
+            smaller.fewer(|report| names(&report.injected), |options, faults| options.faults = Some(faults));
             smaller.fewer(acts, |options, acts| options.acts = Some(acts));
             smaller.lower(1, smaller.report.nodes, |options, nodes| options.nodes = Some(nodes));
             smaller.lower(1, smaller.report.ids, |options, ids| options.ids = Some(ids));
@@ -71,8 +72,8 @@ fn less_time(smaller: &mut Smaller<Options, Report, impl FnMut(&Options) -> Opti
     }
 }
 
-fn names(report: &Report) -> BTreeSet<String> {
-    report.injected.iter().map(|injected| injected.name.clone()).collect()
+pub(super) fn names(injected: &[InjectedFault]) -> BTreeSet<String> {
+    injected.iter().map(|injected| injected.name.clone()).collect()
 }
 
 fn acts(report: &Report) -> BTreeSet<u64> {

@@ -4,6 +4,7 @@
 //! user's JSON payload the version is written as spaces and tabs, which every JSON parser skips: handlers see what was added.
 //! A schedule has the version of the payload that its jobs get, and the job of each tick one of its own.
 
+use super::random::hash;
 use dq::job::{Codec, JobId, Record};
 use dq::schedule::Definition;
 use dq::store::step::Tick;
@@ -38,9 +39,7 @@ fn of_schedule(record: &Record) -> u64 {
 /// The version of the job of a tick: no other job has it, and its handler behaves as the schedule says.
 fn version_of_tick(schedule: u64, id: &JobId) -> u64 {
     const FLAGS: u64 = KILLER | SLOW | FAILING;
-    let start = 0xCBF2_9CE4_8422_2325 ^ schedule;
-    let hash = id.as_str().bytes().fold(start, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3));
-    OF_TICK | (hash >> 3 & !FLAGS) | (schedule & FLAGS)
+    OF_TICK | (hash(schedule, id.as_str().bytes()) >> 3 & !FLAGS) | (schedule & FLAGS)
 }
 
 /// Whether the handler of the job leaves a result. It is no draw, so the seeds of other findings stay. A tick that comes again, as after a

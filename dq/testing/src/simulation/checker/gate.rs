@@ -1,7 +1,6 @@
 //! The state of a topic as a whole, as its callers have set it (rule 29).
 
-use std::collections::VecDeque;
-
+use super::groups::Claimed;
 use dq::job::{JobId, NodeId};
 use dq::store::{LimitKind, Pause, TopicLimit, TopicState};
 use dq::time::Timestamp;
@@ -14,8 +13,8 @@ pub(super) struct Gate {
     pub(super) set_at: u64,
     /// When a run ended last while as many were RUNNING as may, or the rate let the next job be claimed, in ms.
     pub(super) slot_at: u64,
-    /// When the last jobs were claimed under the present rate, in µs.
-    claimed: VecDeque<u64>,
+    /// What was claimed under the present rate.
+    claimed: Claimed,
 }
 
 impl Gate {
@@ -49,14 +48,8 @@ impl Gate {
         self.state.limits.extend(now);
         self.state.limits.sort_by_key(|set| set.limit.kind());
         if kind == LimitKind::Rate {
-            self.claimed.clear();
+            self.claimed = Claimed::default();
         }
-    }
-
-    /// How many jobs may be claimed within a period, and that in µs.
-    fn period(&self) -> Option<(usize, u64)> {
-        let rate = self.state.rate()?;
-        Some(((rate.jobs() + rate.burst()) as usize, rate.period().as_micros() as u64))
     }
 
     /// The longest time in ms from a claim, or a new rate, to the next claim under the rate.
@@ -68,18 +61,14 @@ impl Gate {
 
     /// Whether as many jobs were claimed within the last period as may be.
     pub(super) fn is_spent(&self, micros: u64) -> bool {
-        let Some((most, period)) = self.period() else { return false };
-        self.claimed.len() >= most && micros < self.claimed[self.claimed.len() - most] + period
+        self.state.rate().is_some_and(|rate| self.claimed.have_spent(rate, micros))
     }
 
     /// A job is claimed at this time. A tick spends nothing, but a store that opens again counts an interval from whatever was claimed last.
     pub(super) fn claims(&mut self, micros: u64, is_tick: bool) {
-        let Some((most, _)) = self.period() else { return };
+        let Some(rate) = self.state.rate() else { return };
         if !is_tick {
-            self.claimed.push_back(micros);
-        }
-        if self.claimed.len() > most {
-            self.claimed.pop_front();
+            self.claimed.add(rate, micros);
         }
         self.slot_at = micros / 1000 + self.interval();
     }

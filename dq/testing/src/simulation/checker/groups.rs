@@ -6,6 +6,31 @@ use dq::job::JobId;
 use dq::store::Rate;
 use dq::time::Timestamp;
 
+/// When the last jobs were claimed under a rate, in µs: as many as may be within a period.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Claimed(VecDeque<u64>);
+
+impl Claimed {
+    /// Whether all of them were within the last period.
+    pub(super) fn have_spent(&self, rate: Rate, micros: u64) -> bool {
+        let first = self.0.len().checked_sub(most(rate)).map(|first| self.0[first]);
+        first.is_some_and(|first| micros < first + rate.period().as_micros() as u64)
+    }
+
+    /// Another one is claimed.
+    pub(super) fn add(&mut self, rate: Rate, micros: u64) {
+        self.0.push_back(micros);
+        if self.0.len() > most(rate) {
+            self.0.pop_front();
+        }
+    }
+}
+
+/// How many jobs may be claimed within a period.
+const fn most(rate: Rate) -> usize {
+    (rate.jobs() + rate.burst()) as usize
+}
+
 /// What the checker knows of the groups of a topic.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Groups {
@@ -17,8 +42,8 @@ pub(super) struct Groups {
     pub(super) touched: BTreeMap<String, u64>,
     /// The same for all of them.
     pub(super) all_touched: u64,
-    /// When the last jobs were claimed under the present rate, in µs.
-    pub(super) claimed: BTreeMap<String, VecDeque<u64>>,
+    /// What was claimed of them under the present rate.
+    pub(super) claimed: BTreeMap<String, Claimed>,
     /// The jobs that were claimed, as long as they are there: they may have kept their seats.
     pub(super) known: BTreeSet<JobId>,
     /// The largest burst so far.
@@ -42,17 +67,11 @@ impl Groups {
     }
 
     /// Whether as many jobs of the group were claimed within the last period as may be.
-    pub(super) fn is_spent(&self, name: &str, (most, period): (usize, u64), micros: u64) -> bool {
-        let claimed = self.claimed.get(name).filter(|claimed| claimed.len() >= most);
-        claimed.is_some_and(|claimed| micros < claimed[claimed.len() - most] + period)
+    pub(super) fn is_spent(&self, name: &str, rate: Rate, micros: u64) -> bool {
+        self.claimed.get(name).is_some_and(|claimed| claimed.have_spent(rate, micros))
     }
 
     pub(super) fn is_paused(&self, name: &str, clock: Timestamp) -> bool {
         self.paused.get(name).is_some_and(|until| *until > clock)
     }
-}
-
-/// How many jobs may be claimed within a period, and that in µs.
-pub(super) const fn per(rate: Rate) -> (usize, u64) {
-    ((rate.jobs() + rate.burst()) as usize, rate.period().as_micros() as u64)
 }

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use super::super::version::version;
-use super::groups::per;
 use super::order::AGEING;
 use super::record::{Checker, Did};
 use dq::job::{GroupName, JobId, Record, State};
@@ -42,7 +41,7 @@ impl Checker {
     /// Whether a group that has spent its rate has a due job.
     pub(in crate::simulation) fn has_spent_group(&self, micros: u64) -> bool {
         let (clock, groups) = (Timestamp::floor_micros(micros), &self.expected.groups);
-        let is_spent = |rate, name: &String| groups.is_spent(name, per(rate), micros) && self.has_due(name, clock);
+        let is_spent = |rate, name: &String| groups.is_spent(name, rate, micros) && self.has_due(name, clock);
         let rate = self.expected.gate.state.group_rate();
         rate.is_some_and(|rate| groups.claimed.keys().any(|name| is_spent(rate, name)))
     }
@@ -95,13 +94,9 @@ impl Checker {
 
     fn check_rate_of_group(&mut self, id: &JobId, name: &str, micros: u64) {
         let Some(rate) = self.expected.gate.state.group_rate() else { return };
-        let (most, period) = per(rate);
-        let is_over = self.expected.groups.is_spent(name, (most, period), micros);
         let claimed = self.expected.groups.claimed.entry(name.into()).or_default();
-        claimed.push_back(micros);
-        if claimed.len() > most {
-            claimed.pop_front();
-        }
+        let is_over = claimed.have_spent(rate, micros);
+        claimed.add(rate, micros);
         // A clock that jumps back has some of its periods twice.
         if is_over && !self.jumped {
             self.bad(format!("[29] {id} is claimed over the rate {rate} of its group {name}"));

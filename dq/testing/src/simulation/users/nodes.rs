@@ -1,7 +1,7 @@
 //! The nodes of a user's program: built by the factory that programs use, on the network of the run.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use futures_util::FutureExt;
 
@@ -30,15 +30,7 @@ impl Program {
             None => return self.fail("a node cannot start: its start waits for an event outside of the run".into()),
         };
         self.grace_millis.store(plan.settings.grace.as_millis() as u64, Relaxed);
-        let node = Arc::new(SimNode {
-            process: Arc::clone(&process),
-            id: plan.node.clone(),
-            running: Mutex::default(),
-            stopping: AtomicBool::new(false),
-            dies_after: AtomicU64::new(u64::MAX),
-            pauses_after: AtomicU64::new(u64::MAX),
-            pause: AtomicU64::new(0),
-        });
+        let node = SimNode::new(&process, plan.node.clone());
         sim.note(|| format!("{} starts", process.name));
         sim.for_checkers(|checker| {
             checker.node_records.entry(node.id.clone()).or_default().disturbed_at = sim.cluster.now();

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::{Duration, Instant};
 
+use super::super::shrink::names;
 use super::super::smaller::Smaller;
 use super::choose::Chosen;
 use super::only::{How, Only};
@@ -87,7 +88,7 @@ pub(super) fn shrink<S: Clone + Send + Sync + 'static>(
     };
     let mut smaller = Smaller::than(Only::default(), whole, MOST_TRIES, shows);
     smaller.until_least(sizes, |smaller| {
-        smaller.fewer(faults, |only, faults| only.faults = Some(faults));
+        smaller.fewer(|run| names(&run.injected), |only, faults| only.faults = Some(faults));
         smaller.lower(1, smaller.report.nodes, |only, nodes| only.nodes = Some(nodes));
         for (name, (least, number)) in smaller.report.chosen.clone() {
             let set = |only: &mut Only, number| {
@@ -117,12 +118,8 @@ struct Parts {
 
 impl Parts {
     fn of(run: &Played) -> Self {
-        Self { faults: faults(run), nodes: run.nodes, jobs: run.added.clone(), chosen: run.chosen.clone() }
+        Self { faults: names(&run.injected), nodes: run.nodes, jobs: run.added.clone(), chosen: run.chosen.clone() }
     }
-}
-
-fn faults(run: &Played) -> BTreeSet<String> {
-    run.injected.iter().map(|injected| injected.name.clone()).collect()
 }
 
 fn sizes(run: &Played) -> (usize, u64, Vec<u64>, usize) {
