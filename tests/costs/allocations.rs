@@ -63,23 +63,19 @@ fn an_add_allocates_little() {
     assert_at_most("allocations of an add", allocations(&runtime, JOBS, add(JOBS)), bounds::ALLOCATIONS_ADD);
 }
 
+async fn add_many(dq: &Context, from: u64, after: &str) {
+    for first in (from..from + JOBS).step_by(100) {
+        let jobs = (first..first + 100).map(|order| Order { order });
+        dq.provider().add_many(jobs).after(after).await.unwrap().all().unwrap();
+    }
+}
+
 #[test]
 fn a_job_of_a_batch_allocates_little() {
     let (_alone, runtime) = (ALONE.blocking_lock(), paused());
     let dq = runtime.block_on(factory("batches").without_listeners().start()).unwrap();
-    let add = async |from: u64| {
-        for first in (from..from + JOBS).step_by(100) {
-            dq.provider()
-                .add_many((first..first + 100).map(|order| Order { order }))
-                .after("1h")
-                .await
-                .unwrap()
-                .all()
-                .unwrap();
-        }
-    };
-    runtime.block_on(add(0));
-    let found = allocations(&runtime, JOBS, add(JOBS));
+    runtime.block_on(add_many(&dq, 0, "1h"));
+    let found = allocations(&runtime, JOBS, add_many(&dq, JOBS, "1h"));
     assert_at_most("allocations of a job of add_many", found, bounds::ALLOCATIONS_ADD_MANY);
 }
 
@@ -89,20 +85,9 @@ fn a_run_allocates_little() {
     let runs = Runs(Arc::new(Semaphore::new(0)));
     let node = factory("runs").listener::<run>().provide(runs.clone());
     let dq = runtime.block_on(node.start()).unwrap();
-    let lives = async |from: u64| {
-        for first in (from..from + JOBS).step_by(100) {
-            dq.provider()
-                .add_many((first..first + 100).map(|order| Order { order }))
-                .after("10s")
-                .await
-                .unwrap()
-                .all()
-                .unwrap();
-        }
-    };
     let all = async || runs.0.acquire_many(u32::try_from(JOBS).unwrap()).await.unwrap().forget();
-    runtime.block_on(async { (lives(0).await, all().await) });
-    runtime.block_on(lives(JOBS));
+    runtime.block_on(async { (add_many(&dq, 0, "10s").await, all().await) });
+    runtime.block_on(add_many(&dq, JOBS, "10s"));
     assert_at_most("allocations of a run", allocations(&runtime, JOBS, all()), bounds::ALLOCATIONS_RUN);
 }
 

@@ -1,26 +1,26 @@
 //! What a journal may have that no dq wrote into it: jobs over a limit of the format, and fences that no dq gives out.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use dq::environment::TokioClock;
-use dq::job::{
-    AppName, Codec, Fence, JobId, Metadata, NodeId, ProducerId, Record, Sequence, TopicKey, TopicName, limits,
-};
+use dq::job::{AppName, Codec, Fence, JobId, Metadata, ProducerId, Record, TopicKey, TopicName, limits};
 use dq::prelude::*;
-use dq::store::file::journal::{Frame, Holder, Journal, Options, Position as At};
+use dq::store::file::journal::{Frame, Holder, Journal, Options, Position};
 use dq::store::file::{Commits, FileStore, check_on};
-use dq::store::memory::{MemoryStore, Position, Sink};
-use dq::store::step::{Reconcile, Sequenced, Transfer, USUAL_BYTES};
+use dq::store::memory::MemoryStore;
 use dq::store::{
     BatchAnswer, Due, FollowUpBatch, FollowUps, Import, NewJob, Numbered, OnDuplicate, OutboxEntry, OutboxPosition,
-    Pending, Store, StoreError, relay_of,
+    Store, StoreError, relay_of,
 };
 use dq::testing::Harness;
 use dq_testing::disk::SimulatedDisk;
+use dq_tests::journaled::Changes;
 use dq_tests::limits::{Sample, samples};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+
+use crate::rig::{self, Rig, job};
 
 #[derive(Debug, Serialize, Deserialize, DelayJob)]
 #[job(topic = "t")]
@@ -29,29 +29,6 @@ struct Text(String);
 #[delay_listener(register = false)]
 async fn run(job: Job<Text>, ran: &UnboundedSender<String>) -> Result<(), JobError> {
     Ok(ran.send(job.id().to_string())?)
-}
-
-/// Keeps the changes of a step.
-#[derive(Debug, Default)]
-struct Changes(Mutex<Vec<u8>>);
-
-impl Sink for Changes {
-    fn admit(&self, _operation: &'static str) -> Result<(), StoreError> {
-        Ok(())
-    }
-
-    fn append(&self, _topic: &TopicKey, changes: &[u8], _fence: Fence) -> Position {
-        self.0.lock().unwrap().extend_from_slice(changes);
-        Position(1)
-    }
-
-    fn confirm(&self, _operation: &'static str, _position: Position) -> Option<Pending<()>> {
-        None
-    }
-
-    fn confirm_fence(&self, _operation: &'static str, _fence: Fence) -> Option<Pending<()>> {
-        None
-    }
 }
 
 fn key() -> TopicKey {
@@ -76,7 +53,7 @@ async fn changes_of(sample: &Sample) -> Vec<u8> {
     let new = NewJob { due: Due::At(dq::time::Timestamp::from_millis(1)), ..NewJob::new(id, other.clone()) };
     let added = store.producer(&key(), &ProducerId::new("p")).add(Numbered { number: 1, items: vec![new] }).await;
     assert!(matches!(added, Ok(BatchAnswer::Done(_))), "{added:?}");
-    let mut bytes = changes.0.lock().unwrap().clone();
+    let mut bytes = changes.bytes();
     let mut put = |old: &[u8], new: &[u8]| {
         let at = bytes.windows(old.len()).position(|window| window == old).expect("the change has it");
         bytes[at..at + old.len()].copy_from_slice(new);
@@ -89,7 +66,7 @@ async fn changes_of(sample: &Sample) -> Vec<u8> {
 /// Writes a journal that no dq would write.
 fn write(disk: &SimulatedDisk, frames: &[Vec<u8>], reserved: u64) {
     let options = Options::new(7, Holder::default());
-    let nothing = |_: At, _: Frame<'_>| Ok::<_, std::io::Error>(());
+    let nothing = |_: Position, _: Frame<'_>| Ok::<_, std::io::Error>(());
     let (journal, _) = Journal::open(Arc::new(disk.clone()), &options, nothing).unwrap();
     let topic = journal.topic(&key().to_string()).unwrap();
     journal.reserve(reserved).unwrap();
@@ -137,46 +114,36 @@ async fn a_job_of_a_journal_that_is_over_a_limit_is_named_by_the_check_and_dead_
     }
 }
 
+/// A process that opens the directory, and closes it at its end.
+fn open(disk: &SimulatedDisk) -> Rig {
+    Rig::try_open(disk, |options| options.commits = Commits::AtOnce).unwrap()
+}
+
 /// The fence of a claim of a new job.
-async fn claimed(store: &FileStore, name: &str) -> u64 {
-    store.prepare().await.unwrap();
-    let producer = store.producer(&key(), &ProducerId::new(name));
-    let new = NewJob { id: JobId::new(name).unwrap(), ..job() };
-    producer.add(Numbered { number: 1, items: vec![new] }).await.unwrap();
-    let link = store.link(&key(), &NodeId::new(name));
-    let reconcile = Reconcile { last_seen: Sequence(0), after: None, limit: 10 };
-    let Sequenced::Done(page) = link.step(reconcile).await.unwrap() else { panic!("a first reconcile is let in") };
-    let (mut last_seen, lease) = (page.lease_status.sequence, Duration::from_secs(15));
-    let (bytes, lookahead) = (USUAL_BYTES, Duration::ZERO);
-    loop {
-        let transfer = Transfer { last_seen, limit: 10, bytes, lease, fallback: lease, lookahead };
-        let Sequenced::Done(claimed) = link.step(transfer).await.unwrap() else { panic!("the number is right") };
-        if let Some(claim) = claimed.claims.first() {
-            return claim.token.fence.0;
-        }
-        last_seen = claimed.lease_status.sequence;
-    }
+fn claimed(rig: &mut Rig, id: &str) -> u64 {
+    rig.added(&[id]);
+    rig.claims(1)[0].token.fence.0
 }
 
-fn job() -> NewJob {
-    let (record, due) =
-        (Record::new(&Metadata::default(), Codec::Json, b"1"), Due::At(dq::time::Timestamp::from_millis(1)));
-    NewJob { due, on_duplicate: OnDuplicate::Replace, ..NewJob::new(JobId::new("x").unwrap(), record) }
-}
-
-#[tokio::test]
-async fn a_reservation_at_the_end_of_the_numbers_stops_no_topic_and_the_next_fence_follows_the_clock() {
-    for (reserved, is_large, grows) in
-        [((1 << 52) - 1, false, true), (1 << 52, false, false), ((1 << 52) + 1, true, false), (u64::MAX, true, false)]
-    {
+#[test]
+fn a_reservation_at_the_end_of_the_numbers_stops_no_topic_and_the_next_fence_follows_the_clock() {
+    for (reserved, is_large, grows) in [
+        ((1 << 52) - 1, false, true),
+        (1 << 52, false, false),
+        ((1 << 52) + 1, true, false),
+        (u64::MAX - 1, true, false),
+        (u64::MAX, true, false),
+    ] {
         let disk = SimulatedDisk::default();
         write(&disk, &[], reserved);
         assert_eq!(check_on(&disk).unwrap().large_fence.is_some(), is_large, "{reserved}");
-        let fence = claimed(&store_on(&disk), "a").await;
+        let fence = claimed(&mut open(&disk), "a");
         assert_eq!(fence == reserved.wrapping_add(1), grows, "{fence} after {reserved}");
         assert!(grows || fence < 1 << 52, "{fence} after {reserved}");
         // The next process continues from there, and follows the clock again after the last number.
-        assert_eq!(claimed(&store_on(&disk), "b").await > fence, !grows, "{reserved}");
+        let mut next = open(&disk);
+        next.clock.advance(Duration::from_secs(1));
+        assert_eq!(claimed(&mut next, "b") > fence, !grows, "{reserved}");
     }
 }
 
@@ -188,12 +155,13 @@ async fn a_directory_with_numbers_over_their_limits_opens_without_them_and_with_
     let position = (1 << 40) + 7_u64;
     let written = (1 << 39) + 9;
     let mut follow_ups = FollowUps::default();
-    follow_ups.push(key().topic, &FollowUpBatch::Add(vec![job()]));
+    let job = NewJob { due: Due::At(dq::time::Timestamp::from_millis(1)), ..job("x", "1") };
+    follow_ups.push(key().topic, &FollowUpBatch::Add(vec![job]));
     let batch = follow_ups.parts()[0].1.clone();
     let (at, after) = (OutboxPosition { at: position, written }, OutboxPosition::START);
     let entry = OutboxEntry { target: key().topic, position: at, after, batch };
     writer.producer(&key(), &relay_of(&key().topic)).relay(entry).await.unwrap();
-    let sound = changes.0.lock().unwrap().clone();
+    let sound = changes.bytes();
     let number = |number: u64| {
         let (mut left, mut bytes) = (number, Vec::new());
         while left >= 1 << 7 {
@@ -224,22 +192,20 @@ async fn a_directory_with_numbers_over_their_limits_opens_without_them_and_with_
 /// A position that no clock reaches is refused, so nothing of it comes to the journal.
 #[tokio::test]
 async fn a_directory_opens_after_it_has_refused_positions_and_fences_that_no_clock_reaches() {
-    let disk = SimulatedDisk::default();
-    let store = store_on(&disk);
-    store.prepare().await.unwrap();
+    let (disk, key) = (SimulatedDisk::default(), rig::key());
+    let mut rig = open(&disk);
     let mut follow_ups = FollowUps::default();
-    follow_ups.push(key().topic, &FollowUpBatch::Add(vec![job()]));
+    follow_ups.push(key.topic.clone(), &FollowUpBatch::Add(vec![job("x", "1")]));
     let batch = follow_ups.parts()[0].1.clone();
     for position in [i64::MAX as u64, u64::MAX] {
         let (position, after) = (OutboxPosition::clock(position), OutboxPosition::START);
-        let entry = OutboxEntry { target: key().topic, position, after, batch: batch.clone() };
-        let refused = store.producer(&key(), &relay_of(&key().topic)).relay(entry).await;
+        let entry = OutboxEntry { target: key.topic.clone(), position, after, batch: batch.clone() };
+        let refused = rig.store.producer(&key, &relay_of(&key.topic)).relay(entry).await;
         assert!(matches!(refused, Err(StoreError::OverLimit { .. })), "{refused:?}");
     }
     let import = Import { copies: Vec::new(), on_duplicate: OnDuplicate::Keep, fence: Fence(limits::FENCE.last()) };
-    assert!(store.producer(&key(), &ProducerId::new("i")).import(1, import).await.is_err());
-    assert!(claimed(&store, "a").await < 1 << 52);
-    drop(store);
-    let again = store_on(&disk);
-    assert!(claimed(&again, "b").await < 1 << 52);
+    assert!(rig.store.producer(&key, &ProducerId::new("i")).import(1, import).await.is_err());
+    assert!(claimed(&mut rig, "a") < 1 << 52);
+    drop(rig);
+    assert!(claimed(&mut open(&disk), "b") < 1 << 52);
 }

@@ -7,7 +7,6 @@
 //! * `memory`, `parts`: a limit of the memory, and directories that are read part by part or filled without it.
 //! * `view`: what another process sees meanwhile.
 //! * `real_disks`: disks of this machine that are read-only, without permission, or full.
-//! * `cut_segments`: a last segment whose end is missing.
 //! * `buffered`: adds that wait in a directory while another store is away.
 //! * `backup`, `salvage`: copies of a store, and what is saved of a damaged one.
 //! * `hardened`: what other users of the machine can do.
@@ -17,7 +16,6 @@
 
 mod backup;
 mod buffered;
-mod cut_segments;
 mod failed_disk;
 mod full_disk;
 mod hardened;

@@ -60,7 +60,7 @@ impl Known {
     }
 }
 
-fn view_of(disk: &SimulatedDisk) -> FileView {
+pub fn view_of(disk: &SimulatedDisk) -> FileView {
     FileView::on(Arc::new(disk.clone()), "process 7")
 }
 

@@ -45,11 +45,16 @@ fn opened(folder: &Folder) -> Arc<dyn Store> {
 #[tokio::test]
 async fn a_damaged_journal_is_refused_with_its_file_the_offset_and_what_to_do() {
     let (folder, journal) = closed();
-    let mut bytes = std::fs::read(&journal).unwrap();
+    let sound = std::fs::read(&journal).unwrap();
+    std::fs::write(&journal, &sound[..sound.len() - 1]).unwrap();
+    let name = journal.file_name().unwrap().to_str().unwrap();
+    let text = refused(opened(&folder)).await;
+    assert!(text.contains(name) && text.contains("its end was cut off"), "{text}");
+    assert!(text.contains("dq check PATH --salvage NEW"), "{text}");
+    let mut bytes = sound;
     bytes[4_096 + 70] ^= 1;
     std::fs::write(&journal, &bytes).unwrap();
     let text = refused(opened(&folder)).await;
-    let name = journal.file_name().unwrap().to_str().unwrap();
     assert!(text.contains(name) && text.contains("is damaged at offset "), "{text}");
     assert!(text.contains("restore the whole directory from a backup"), "{text}");
     assert!(check(folder.path()).unwrap_err().to_string().contains("is damaged at offset "));
@@ -70,9 +75,11 @@ async fn a_foreign_file_is_refused_and_other_files_are_left_alone() {
 async fn a_file_in_place_of_the_directory_is_refused() {
     let folder = Folder::unmade();
     std::fs::write(folder.path(), "a file").unwrap();
-    let text = refused(opened(&folder)).await;
-    let expected = format!("cannot open the directory {}", folder.path().display());
-    assert!(text.contains(&expected), "{text}");
+    for path in [folder.path().to_owned(), folder.path().join("below")] {
+        let text = refused(Arc::new(FileStore::new(&path))).await;
+        let expected = format!("cannot open the directory {}", path.display());
+        assert!(text.contains(&expected), "{text}");
+    }
     std::fs::remove_file(folder.path()).unwrap();
 }
 

@@ -5,44 +5,18 @@ use std::sync::{Arc, Mutex, mpsc};
 
 use dq::ContextFactory;
 use dq::inspect::Reason;
-use dq::job::{JobId, Metadata, NodeId, ProducerId};
+use dq::job::{JobId, NodeId, ProducerId};
 use dq::store::file::FileView;
 use dq::store::file::disk::{Access, Disk, DiskFile, Entry, Locked};
-use dq::store::step::{Change, Wake};
+use dq::store::step::Wake;
 use dq::store::{Interest, Numbered, Query, Store, StoreError, TopicCounts};
 use dq_testing::disk::SimulatedDisk;
 
+use crate::power_cuts::view_of;
 use crate::rig::{Rig, awaited, job, key, now};
-
-fn view_of(disk: &SimulatedDisk) -> FileView {
-    FileView::on(Arc::new(disk.clone()), "process 7")
-}
 
 fn counts(view: &FileView) -> TopicCounts {
     awaited(view.counts(&key())).unwrap()
-}
-
-#[test]
-fn a_view_has_what_was_written_and_follows_each_step() {
-    let (disk, mut rig) = Rig::new();
-    rig.added(&["a", "b"]);
-    let view = view_of(&disk);
-    assert_eq!(counts(&view).delayed, 2);
-    // So many that files begin and snapshots replace them.
-    for round in 0..60 {
-        rig.added(&[&format!("{round}.1"), &format!("{round}.2")]);
-        let claims = rig.claims(1);
-        assert_eq!(counts(&view).running, 1, "round {round}");
-        let settled = rig.settle(vec![(&claims[0], Change::Ack, None::<Metadata>)]);
-        rig.confirmed(settled);
-        assert_eq!((counts(&view).delayed, counts(&view).running), (3 + round, 0), "round {round}");
-    }
-    drop(rig);
-    let mut rig = Rig::open(&disk);
-    rig.added(&["after another start"]);
-    assert_eq!(counts(&view).delayed, 63);
-    let seen = awaited(view.get(&key(), &[JobId::new("after another start").unwrap()])).unwrap();
-    assert!(seen[0].is_some());
 }
 
 #[test]
@@ -66,6 +40,8 @@ fn a_view_reads_what_is_new_and_not_all_again() {
         rig.added(&[&format!("new {round}")]);
         assert_eq!(counts(&view).delayed, 41 + round);
     }
+    let seen = awaited(view.get(&key(), &[JobId::new("new 9").unwrap()])).unwrap();
+    assert!(seen[0].is_some());
     let refused = awaited(view_of(&disk).counts(&key())).unwrap_err();
     assert!(refused.to_string().contains("is damaged at offset"), "{refused}");
 }

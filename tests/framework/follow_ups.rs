@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use dq::inspect::FindingCode;
 use dq::job::{State, TopicKey, TopicName};
-use dq::listener::{AckMode, FollowUpError, Next};
+use dq::listener::{FollowUpError, Next};
 use dq::prelude::*;
 use dq::store::{MOST_AHEAD, OutboxPosition, Repair};
 use dq::testing::Harness;
@@ -143,17 +143,6 @@ async fn a_final_retry_has_follow_ups_and_no_other_handler_says_them_by_its_job(
     assert!(dq.job::<Third>("early").await.is_none() && dq.job::<Third>("wrong").await.is_none());
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_job_that_was_acked_on_claim_has_no_follow_ups() {
-    let script = Script::new(|_, channel| async move {
-        let says = channel.ack().then(|next| _ = next.add(Third { order: "t".into() }));
-        assert_eq!(says.unwrap_err(), FollowUpError::Acked);
-        Err("as expected".into())
-    });
-    let dq = script.lives(|topic| topic.ack(AckMode::OnClaim), MINUTE).await;
-    assert_eq!((dq.health().topics[0].counters.failed, dq.counts::<Third>().await.delayed), (1, 0));
-}
-
 stores!(a_target_that_drains_holds_up_no_other_and_gets_its_follow_ups_later: memory, file, redis);
 async fn a_target_that_drains_holds_up_no_other_and_gets_its_follow_ups_later() {
     let script = Script::new(|_, channel| async move {
@@ -246,14 +235,6 @@ async fn a_job_that_runs_again_has_its_follow_ups_once() {
     assert_eq!(dq.counts::<Second>().await.delayed, 1);
 }
 
-/// Each run adds a job of the second topic with the id of its own.
-fn to_second() -> Script {
-    Script::new(|job, channel| async move {
-        let order = job.id().to_string();
-        Ok(channel.ack().then(|next| _ = next.add(Second { order }))?)
-    })
-}
-
 /// The second topic has a position of the follow-ups that is ahead of the clock by this time, as an import leaves it.
 async fn second_is_ahead(dq: &Harness, by: Duration) {
     let clock = dq.store().counts(&work_key()).await.unwrap().clock;
@@ -279,7 +260,7 @@ async fn arrived(dq: &Harness, orders: std::ops::Range<u32>) -> bool {
 
 stores!(a_topic_that_was_away_gets_all_follow_ups_within_two_seconds: memory, file, redis);
 async fn a_topic_that_was_away_gets_all_follow_ups_within_two_seconds() {
-    let dq = to_second().start(default_settings).await;
+    let dq = first().start(default_settings).await;
     dq.provider().drain::<Second>().reason("test").await.unwrap();
     dq.provider().add_many((0..300).map(test_job)).await.unwrap().all().unwrap();
     dq.advance(5 * MINUTE).await;
@@ -292,7 +273,7 @@ async fn a_topic_that_was_away_gets_all_follow_ups_within_two_seconds() {
 
 stores!(no_follow_up_is_lost_to_a_topic_whose_position_is_ahead: memory, file, redis);
 async fn no_follow_up_is_lost_to_a_topic_whose_position_is_ahead() {
-    let dq = to_second().start(default_settings).await;
+    let dq = first().start(default_settings).await;
     dq.provider().add(test_job(0)).await.unwrap();
     dq.settle().await;
     assert!(arrived(&dq, 0..1).await);
@@ -308,7 +289,7 @@ async fn no_follow_up_is_lost_to_a_topic_whose_position_is_ahead() {
 stores!(no_follow_up_is_lost_to_a_topic_whose_position_lies_between_those_that_wait: memory, file, redis);
 /// By the time that the relay looks, the positions of the source have passed the position of the target.
 async fn no_follow_up_is_lost_to_a_topic_whose_position_lies_between_those_that_wait() {
-    let dq = to_second().start(default_settings).await;
+    let dq = first().start(default_settings).await;
     dq.provider().drain::<Second>().reason("test").await.unwrap();
     dq.provider().add(test_job(0)).await.unwrap();
     dq.advance(MINUTE).await;
@@ -324,7 +305,7 @@ async fn no_follow_up_is_lost_to_a_topic_whose_position_lies_between_those_that_
 
 stores!(a_position_that_no_clock_explains_is_left_to_the_doctor_whose_repair_lets_the_follow_ups_go: memory, file, redis);
 async fn a_position_that_no_clock_explains_is_left_to_the_doctor_whose_repair_lets_the_follow_ups_go() {
-    let dq = to_second().start(default_settings).await;
+    let dq = first().start(default_settings).await;
     second_is_ahead(&dq, Duration::from_micros(MOST_AHEAD) + HOUR).await;
     dq.provider().add(test_job(0)).await.unwrap();
     dq.advance(SECOND).await;

@@ -4,7 +4,7 @@ use dq::prelude::*;
 use dq::provider::{CallError, Limit, LimitKind, Refusal};
 use serde::{Deserialize, Serialize};
 
-use crate::scripted_listener::{HOUR, Script, test_job};
+use crate::scripted_listener::Script;
 
 #[derive(Debug, Serialize, Deserialize, DelayJob)]
 #[job(topic = "crawl", max_waiting = 2, delay = "1h")]
@@ -51,19 +51,6 @@ async fn adds_beyond_what_may_wait_are_refused_and_the_others_are_added() {
     jobs.clear_limit::<Crawl>(LimitKind::Waiting).await.unwrap();
     assert_eq!(full(&jobs.add(Crawl { page: 9 }).await), Some((3, 2)), "the code says it again");
     jobs.topic("crawl").unwrap().add_json("{}").await.unwrap();
-}
-
-stores!(a_full_topic_takes_jobs_again_once_some_have_run: memory, file, redis);
-async fn a_full_topic_takes_jobs_again_once_some_have_run() {
-    let script = Script::acks();
-    let dq = script.start(|topic| topic).await;
-    dq.provider().topic("work").unwrap().set_limit(Limit::Waiting(2)).await.unwrap();
-    let later = dq.provider().add_many((0..3).map(test_job)).after(HOUR).await.unwrap();
-    assert_eq!(later.iter().map(full).collect::<Vec<_>>(), [None, None, Some((2, 2))]);
-    dq.advance(HOUR).await;
-    dq.provider().add(test_job(2)).await.unwrap();
-    dq.settle().await;
-    assert_eq!(script.log.take().len(), 3);
 }
 
 #[tokio::test(start_paused = true)]

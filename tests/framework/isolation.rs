@@ -1,7 +1,7 @@
 //! Jobs that may have killed their process: how they run, and what goes on beside them (rule 19).
 
 use std::future::pending;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use dq_tests::Fault;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
+use crate::concurrency::metered;
 use crate::scripted_listener::{
     HOUR, Log, MINUTE, MS, SECOND, Script, TestJob, faulty_store, handler_takes, no_timeout, start, stored_job,
     test_job, work_key,
@@ -146,23 +147,11 @@ async fn quarantined_jobs_take_half_of_the_permits_at_most() {
     let dq = stuck.start(|topic| no_timeout(topic).max_crashes(2)).await;
     dq.provider().add_many((0..9).map(test_job)).await.unwrap().all().unwrap();
     dq.settle().await;
-    let (now, most) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
-    let script = {
-        let most = most.clone();
-        Script::new(move |_, channel| {
-            let (now, most) = (now.clone(), most.clone());
-            async move {
-                most.fetch_max(now.fetch_add(1, Relaxed) + 1, Relaxed);
-                handler_takes(SECOND).await;
-                now.fetch_sub(1, Relaxed);
-                Ok(channel.ack())
-            }
-        })
-    };
+    let (script, meter) = metered(SECOND);
     let next = script.beside(&dq, 2, |topic| no_timeout(topic).max_crashes(2).concurrency(7)).await;
     dq.kill();
     next.advance(MINUTE).await;
-    assert_eq!((most.load(Relaxed), script.log.take().len()), (3, 9));
+    assert_eq!((meter.most.load(Relaxed), script.log.take().len()), (3, 9));
 }
 
 #[tokio::test(start_paused = true)]

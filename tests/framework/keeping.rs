@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use dq::job::{State, StateError};
-use dq::listener::{AckMode, CheckpointError};
+use dq::listener::CheckpointError;
 use dq::prelude::*;
 use dq::testing::Harness;
 use dq_tests::Fault;
@@ -106,16 +106,6 @@ async fn a_checkpoint_tells_a_run_that_its_job_is_no_longer_its_own() {
     said.lock().unwrap().sort_by(|a, b| a.0.cmp(&b.0));
     assert_eq!(*said.lock().unwrap(), [("deleted".into(), Err(CheckpointError::Ended)), ("replaced".into(), Ok(()))]);
     assert_eq!(kept(&dq, "replaced").await, None, "the replacement");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_job_that_was_acked_on_claim_has_no_checkpoints() {
-    let script = Script::new(|_, channel| async move {
-        assert_eq!(channel.checkpoint(&1).await, Err(CheckpointError::Lost));
-        Ok(channel.ack())
-    });
-    let dq = script.lives(|topic| topic.ack(AckMode::OnClaim), MINUTE).await;
-    assert_eq!(dq.health().topics[0].counters.failed, 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -72,13 +72,15 @@ fn adds_go_on_and_are_done_once_when_the_runtime_of_the_provider_ends() {
     const JOBS: usize = 400;
     let shared = Shared::named("a-runtime-ends");
     let runtime = runtime(2);
-    let provider = provider(&runtime, &shared);
+    let mut settings = NodeSettings::default();
+    settings.unanswered_limit = 4; // half of the callers wait for a place
+    let provider = provider_with(&runtime, &shared, settings);
     let (adds, added) = channel();
-    let callers: Vec<_> = (0..4)
+    let callers: Vec<_> = (0..8)
         .map(|caller| {
             let (provider, adds) = (provider.clone(), adds.clone());
             thread::spawn(move || {
-                for number in 1..=JOBS / 4 {
+                for number in 1..=JOBS / 8 {
                     block_on(provider.add(Nearby { id: caller * JOBS + number })).unwrap();
                     adds.send(()).unwrap();
                 }

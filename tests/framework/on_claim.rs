@@ -1,9 +1,16 @@
 //! `ack = "on_claim"`: at most once.
 
-use dq::config::TopicOverrides;
-use dq::listener::AckMode;
+use std::sync::Arc;
+use std::thread;
 
-use crate::scripted_listener::{HOUR, MINUTE, SECOND, Script, TestJob, test_job};
+use dq::config::TopicOverrides;
+use dq::environment::{Environment, Seeded, SpawnOn, TokioClock};
+use dq::listener::{AckMode, CheckpointError, FollowUpError};
+use dq::provider::NoResult;
+use tokio::runtime::{Builder, Handle};
+
+use crate::results::{wait, why};
+use crate::scripted_listener::{HOUR, MINUTE, SECOND, Script, TestJob, start, test_job};
 
 fn on_claim(topic: TopicOverrides) -> TopicOverrides {
     topic.ack(AckMode::OnClaim)
@@ -74,4 +81,38 @@ async fn ack_on_claim_runs_no_more_handlers_than_permits() {
         assert_eq!(script.log.take().len(), 3, "in second {second}");
         dq.advance(SECOND).await;
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_whose_handlers_have_no_runtime_any_more_takes_no_jobs() {
+    let gone = thread::spawn(|| Builder::new_current_thread().build().unwrap().handle().clone()).join().unwrap();
+    let spawn = Arc::new(SpawnOn::new(Handle::current(), gone));
+    let environment = Environment::new(Arc::new(TokioClock::new()), Arc::new(Seeded::new(1)), spawn);
+    let script = Script::acks();
+    let settings = |topic| on_claim(topic).concurrency(1);
+    let dq = start(|factory| script.on(factory, settings).environment(environment)).await;
+    dq.provider().add_many((0..10).map(test_job)).await.unwrap().all().unwrap();
+    dq.advance(MINUTE).await;
+    assert!(script.log.take().is_empty());
+    assert_eq!(dq.counts::<TestJob>().await.delayed, 9, "the node learned it from one job");
+    assert!(!dq.health().ready);
+    dq.shutdown(SECOND).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_was_acked_on_claim_has_no_checkpoints_follow_ups_or_result() {
+    let script = Script::new(|_, channel| async move {
+        assert_eq!(channel.checkpoint(&1).await, Err(CheckpointError::Lost));
+        let decided = channel.ack_with(&7)?;
+        let says = decided.clone().then(|next| _ = next.add(test_job("next")).after("1h"));
+        assert_eq!(says.unwrap_err(), FollowUpError::Acked);
+        Ok(decided)
+    });
+    let dq = script.start(on_claim).await;
+    dq.provider().add(test_job("a")).after("1m").await.unwrap();
+    let result = wait(&dq, "a", "1h");
+    dq.advance(5 * MINUTE).await;
+    assert_eq!(why(result.await.unwrap()), NoResult::Acked);
+    assert_eq!(script.log.take(), ["60s due a 0"]);
+    assert_eq!((dq.health().topics[0].counters.failed, dq.counts::<TestJob>().await.delayed), (0, 0));
 }

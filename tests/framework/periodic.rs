@@ -441,18 +441,9 @@ async fn bad_schedules_are_reported_together_at_start() {
         pub(super) fn other() -> Report {
             Report::default()
         }
-        #[derive(Debug, Serialize, Deserialize, DelayJob)]
-        #[job(topic = "periodic")]
-        pub(super) struct NotJson(f64);
-        impl Default for NotJson {
-            fn default() -> Self {
-                Self(f64::NAN)
-            }
-        }
     }
     let factory = ContextFactory::new("test").without_inventory().variables([("", ""); 0]).store("memory:");
     let factory = listens(&Seen::default())(factory).periodic::<first::report>().periodic::<twice::other>();
     let error = factory.start().await.unwrap_err().to_string();
     assert!(error.contains("topic `periodic` has the schedule `report` 2 times"), "{error}");
-    let _ = twice::NotJson::default();
 }

@@ -15,7 +15,7 @@ use dq::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::backend::{Shared, store_under};
+use crate::backend::store_under;
 use crate::scripted_listener::SECOND;
 
 pub(super) const START: Timestamp = Timestamp::from_millis(1_800_000_000_000);
@@ -335,30 +335,4 @@ async fn a_closed_provider_refuses_adds_and_still_answers_queries() {
     ));
     assert!(matches!(clone.delete::<Remind>(1).await, Err(CallError::NotDone { reason: Reason::Stopped, .. })));
     assert!(clone.get::<Remind>(1).await.unwrap().is_some());
-}
-
-stores!(an_add_works_on_any_executor without a runtime: memory, file, redis);
-fn an_add_works_on_any_executor() {
-    let shared = Shared::named("any-executor");
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
-    let provider = {
-        let _entered = runtime.enter();
-        let environment = Environment::of_this_runtime().unwrap();
-        let mut settings = NodeSettings::default();
-        settings.unanswered_limit = 4;
-        Provider::root(AppName::new("shop").unwrap(), shared.store(), environment, settings)
-    };
-    let callers: Vec<_> = (0..8)
-        .map(|caller| {
-            let provider = provider.clone();
-            std::thread::spawn(move || {
-                for number in 0..100 {
-                    let add = provider.add(remind("a")).id(format!("{caller}/{number}")).after("1h");
-                    futures_executor::block_on(add).unwrap();
-                }
-            })
-        })
-        .collect();
-    callers.into_iter().for_each(|caller| caller.join().unwrap());
-    assert_eq!(futures_executor::block_on(provider.counts::<Remind>()).unwrap().delayed, 800);
 }

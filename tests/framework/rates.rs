@@ -73,19 +73,6 @@ async fn a_rate_that_is_spent_is_a_reason_to_wait() {
     assert!(text.contains("37 other jobs"), "{text}");
 }
 
-stores!(a_rate_spends_a_burst_after_a_quiet_time: memory, file, redis);
-async fn a_rate_spends_a_burst_after_a_quiet_time() {
-    let (script, starts) = timed();
-    let dq = script.start(|topic| topic.rate("1/s, burst 9")).await;
-    for _ in 0..2 {
-        dq.provider().add_many((0..60).map(|n| test_job(3 * n + 2))).await.unwrap().all().unwrap();
-        dq.advance(500 * MS).await;
-        assert_eq!(std::mem::take(&mut *starts.lock().unwrap()).len(), 10);
-        dq.advance(2 * MINUTE).await;
-        starts.lock().unwrap().clear();
-    }
-}
-
 stores!(a_handler_that_backs_off_stops_its_topic_on_all_nodes: memory, file, redis);
 async fn a_handler_that_backs_off_stops_its_topic_on_all_nodes() {
     let runs = Arc::new(AtomicUsize::new(0));

@@ -2,7 +2,6 @@
 
 use dq::config::TopicOverrides;
 use dq::job::{Cause, State, StateError};
-use dq::listener::AckMode;
 use dq::prelude::*;
 use dq::provider::{CallError, NoResult};
 use dq::testing::Harness;
@@ -16,11 +15,11 @@ use crate::scripted_listener::{
 type Waited = Result<u32, CallError>;
 
 /// Waits beside the test, as another task of a program does.
-fn wait(dq: &Harness, id: &str, within: &str) -> JoinHandle<Waited> {
+pub(super) fn wait(dq: &Harness, id: &str, within: &str) -> JoinHandle<Waited> {
     tokio::spawn(dq.provider().result::<TestJob, u32>(id).within(within))
 }
 
-fn why(waited: Waited) -> NoResult {
+pub(super) fn why(waited: Waited) -> NoResult {
     match waited {
         Err(CallError::NoResult { why, .. }) => *why,
         other => panic!("{other:?}"),
@@ -167,15 +166,6 @@ async fn a_result_that_is_too_large_is_refused_where_it_is_made_and_the_job_goes
     assert!(stored_job(&dq, "a").await.error.contains("only its key in the state or result"));
     dq.advance(2 * MINUTE).await;
     assert_eq!(dq.provider().result::<TestJob, u32>("a").await.unwrap(), 0);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_job_that_was_acked_on_claim_leaves_no_result() {
-    let dq = ends_by_id().start(|topic| topic.ack(AckMode::OnClaim)).await;
-    dq.provider().add(test_job("result")).after("1m").await.unwrap();
-    let waited = wait(&dq, "result", "1h");
-    dq.advance(5 * MINUTE).await;
-    assert_eq!(why(waited.await.unwrap()), NoResult::Acked);
 }
 
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize, DelayJob)]

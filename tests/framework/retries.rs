@@ -5,12 +5,12 @@ use std::future::pending;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use dq::job::{Cause, State};
+use dq::job::State;
 use dq::listener::RetryDelay;
 use dq::prelude::*;
 
 use crate::scripted_listener::{
-    HOUR, Log, MINUTE, SECOND, Script, TestJob, default_settings, handler_takes, stored_job, test_job,
+    HOUR, Log, SECOND, Script, TestJob, default_settings, handler_takes, stored_job, test_job,
 };
 
 /// Each job fails after a second, and its delay counts from then.
@@ -63,17 +63,6 @@ async fn a_first_delay_of_hours_is_waited_for_in_full() {
         let refused = dq.provider().add(test_job("b")).retry(policy).await.unwrap_err().to_string();
         assert!(refused.contains(says), "{refused}");
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn no_retry_means_one_run_and_the_topic_keeps_working() {
-    let script = Script::fails("no");
-    let dq = script.start(|topic| topic.retry("none")).await;
-    for id in ["a", "b"] {
-        dq.provider().add(test_job(id)).await.unwrap();
-        dq.settle().await;
-    }
-    assert_eq!(script.log.take_without_times(), ["due a 0", "final a 1 error", "due b 0", "final b 1 error"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -177,20 +166,6 @@ async fn the_retry_policy_of_an_add_overrides_all_others() {
         script.log.take(),
         ["0ns due a 0", "0ns due b 0", "0ns final b 1 error", "120s due a 1", "120s final a 2 error"]
     );
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_dead_job_keeps_its_error_and_starts_afresh_when_requeued() {
-    let script = Script::fails("the bank is closed");
-    let dq = script.runs(|topic| topic.retry("immediate x 1")).await;
-    let dead = stored_job(&dq, "a").await;
-    assert_eq!((dead.state, dead.attempts, dead.cause), (State::Dead, 2, Some(Cause::Error)));
-    assert_eq!(dead.error, "the bank is closed");
-    script.log.take();
-    dq.advance(MINUTE).await;
-    assert!(dq.provider().requeue::<TestJob>("a").await.unwrap().changed);
-    dq.settle().await;
-    assert_eq!(script.log.take(), ["60s due a 0", "60s due a 1", "60s final a 2 error"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -36,18 +36,6 @@ async fn a_job_runs_at_the_time_it_was_added_for() {
     assert_eq!(script.log.take(), ["90s due meeting 0"]);
 }
 
-stores!(jobs_run_in_the_order_they_are_due_whatever_the_order_of_the_adds: memory, file, redis);
-async fn jobs_run_in_the_order_they_are_due_whatever_the_order_of_the_adds() {
-    let script = Script::acks();
-    let dq = script.start(default_settings).await;
-    for (id, seconds) in [("c", 30), ("a", 10), ("b", 20), ("far", 40_000_000)] {
-        dq.provider().add(test_job(id)).after(seconds * SECOND).await.unwrap();
-    }
-    dq.advance(30 * SECOND).await;
-    assert_eq!(script.log.take(), ["10s due a 0", "20s due b 0", "30s due c 0"]);
-    assert_eq!(dq.counts::<TestJob>().await.delayed, 1);
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_handler_sees_id_due_time_headers_attempt_and_a_growing_fence() {
     let seen = Arc::new(Mutex::new(Vec::new()));
@@ -93,23 +81,6 @@ async fn a_handler_adds_jobs_and_what_it_adds_outlives_its_ack() {
     assert_eq!(script.log.take(), ["0ns due first", "1s due second"]);
 }
 
-#[tokio::test(start_paused = true)]
-async fn an_acked_job_is_kept_as_done_for_its_retention_and_its_id_is_free() {
-    let script = Script::acks();
-    let dq = script.start(default_settings).await;
-    dq.provider().add(test_job("a")).retain("1h").await.unwrap();
-    dq.settle().await;
-    assert_eq!(dq.job::<TestJob>("a").await.unwrap().state(), dq::job::State::Done);
-    dq.provider().add(test_job("a")).after(2 * HOUR).await.unwrap();
-    assert_eq!(dq.job::<TestJob>("a").await.unwrap().state(), dq::job::State::Delayed);
-
-    dq.provider().add(test_job("b")).retain("1h").await.unwrap();
-    dq.advance(HOUR - MS).await;
-    assert_eq!(dq.counts::<TestJob>().await.done, 1);
-    dq.advance(HOUR / 2).await;
-    assert_eq!(dq.counts::<TestJob>().await.done, 0, "pruned soon after its retention");
-}
-
 stores!(a_run_longer_than_the_lease_keeps_its_lease: memory, file, redis);
 async fn a_run_longer_than_the_lease_keeps_its_lease() {
     let script = Script::takes(HOUR);
@@ -120,29 +91,6 @@ async fn a_run_longer_than_the_lease_keeps_its_lease() {
     assert_eq!(script.log.take(), ["0ns due a 0"], "no node reclaims it: the heartbeat renews the lease");
     assert_eq!(other.counts::<TestJob>().await.running, 0);
     assert_eq!(dq.health().topics[0].counters.acked + other.health().topics[0].counters.acked, 1);
-}
-
-#[tokio::test(start_paused = true)]
-async fn many_topics_of_one_node_do_not_wait_for_each_other() {
-    #[derive(Debug, serde::Serialize, serde::Deserialize, DelayJob)]
-    #[job(topic = "slow")]
-    struct Slow {}
-
-    #[delay_listener(register = false, concurrency = 1, timeout = "none")]
-    async fn slow(_job: Job<Slow>, script: Script) -> Result<(), JobError> {
-        script.log.record("slow");
-        handler_takes(HOUR).await;
-        Ok(())
-    }
-    let script = Script::acks();
-    let dq = start(|factory| script.on(factory, default_settings).listener::<slow>()).await;
-    for _ in 0..3 {
-        dq.provider().add(Slow {}).await.unwrap();
-    }
-    dq.settle().await;
-    dq.provider().add(test_job("a")).after(SECOND).await.unwrap();
-    dq.advance(SECOND).await;
-    assert_eq!(script.log.take(), ["0ns slow", "1s due a 0"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -172,19 +172,6 @@ async fn jobs_of_a_schedule_overlap_unless_it_skips_the_ticks_while_the_last_one
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_removed_schedule_adds_nothing_more() {
-    let runs = Runs::default();
-    let dq = runs.script(Duration::ZERO).start(default_settings).await;
-    tens(&dq).await.unwrap();
-    dq.advance(15 * SECOND).await;
-    assert!(dq.provider().remove_schedule::<TestJob>("tens").await.unwrap().changed);
-    runs.take();
-    dq.advance(HOUR).await;
-    assert!(runs.take().is_empty());
-    assert_eq!(dq.provider().schedule::<TestJob>("tens").await.unwrap(), None);
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_schedule_ends_with_its_last_tick() {
     let runs = Runs::default();
     let dq = runs.script(Duration::ZERO).start(default_settings).await;

@@ -176,15 +176,6 @@ async fn a_final_retry_during_shutdown_finishes_or_runs_again_elsewhere() {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn the_provider_of_a_stopped_node_rejects_adds_with_the_reason() {
-    let dq = Script::acks().start(default_settings).await;
-    let provider = dq.provider().clone();
-    dq.shutdown(SECOND).await;
-    let refused = provider.add(test_job("a")).await.unwrap_err().to_string();
-    assert_eq!(refused, "job `a` of topic `work` was not added: the provider was stopped");
-}
-
 stores!(jobs_in_a_lost_transfer_answer_go_back_when_the_node_stops: memory, file, redis);
 async fn jobs_in_a_lost_transfer_answer_go_back_when_the_node_stops() {
     let observer = start(|factory| factory.without_listeners()).await;

@@ -5,7 +5,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 
 use axum::routing::get;
-use dq::context::Condition;
+use dq::context::{Condition, HealthProbe};
 use dq::prelude::*;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
@@ -34,6 +34,13 @@ async fn node(grace: &str, ended: &Arc<Notify>) -> Option<dq::context::Context> 
     let store = std::env::var("DQ_TEST_SIGNALS").ok()?;
     let factory = ContextFactory::new("test").store(Shared::at(&store)).without_inventory().variables([("", ""); 0]);
     Some(factory.listener::<late>().provide(ended.clone()).grace(grace.to_owned()).start().await.unwrap())
+}
+
+/// Ends once the node stops.
+async fn stops(probe: HealthProbe) {
+    while probe.health().topics[0].condition != Condition::Stopping {
+        tokio::task::yield_now().await;
+    }
 }
 
 /// A test runs this one as a process of its own: axum and a node, as in docs/guide/axum.md.
@@ -83,9 +90,7 @@ async fn a_program_with_signals_of_its_own() {
     };
     // The handler ends behind many turns of this runtime, in which a signal that counts twice would end the grace.
     let later = async {
-        while probe.health().topics[0].condition != Condition::Stopping {
-            tokio::task::yield_now().await;
-        }
+        stops(probe).await;
         for _ in 0..10_000 {
             tokio::task::yield_now().await;
         }
@@ -104,6 +109,22 @@ async fn a_program_that_never_ends() {
     println!("handling");
     let (ran, _) = dq.run_until(std::future::pending::<()>()).await.unwrap();
     assert_eq!(ran, None);
+    println!("stopped");
+}
+
+/// A test runs this one as a process of its own: its handler never ends, and it has an hour of grace.
+#[tokio::test]
+async fn a_program_that_is_busy_for_an_hour() {
+    let Some(dq) = node("1h", &Arc::new(Notify::new())).await else { return };
+    let (provider, probe) = (dq.provider().clone(), dq.probe());
+    tokio::spawn(async move {
+        stops(probe).await;
+        println!("stopping");
+    });
+    // The node handles signals before there is a job whose output triggers one.
+    let (ended, added) = tokio::join!(biased; dq.run_until_signal(), provider.add(Late));
+    ended.unwrap();
+    added.unwrap();
     println!("stopped");
 }
 
@@ -162,6 +183,17 @@ async fn one_sigterm_lets_axum_finish_its_request_and_the_node_its_handler() {
     );
     for word in ["served", "handled", "stopped"] {
         assert_eq!(said(&mut lines, &["served", "handled", "stopped"]).await, word);
+    }
+    assert!(program.wait().await.unwrap().success());
+}
+
+stores!(the_first_signal_starts_the_grace_and_the_second_ends_it on the real clock: memory, file, redis);
+async fn the_first_signal_starts_the_grace_and_the_second_ends_it() {
+    let store = Shared::named("busy");
+    let (mut program, pid, mut lines) = run("a_program_that_is_busy_for_an_hour", &store);
+    for (word, signal) in [("handling", Some(Signal::INT)), ("stopping", Some(Signal::TERM)), ("stopped", None)] {
+        assert_eq!(said(&mut lines, &["handling", "stopping", "stopped"]).await, word);
+        signal.into_iter().for_each(|signal| kill_process(pid, signal).unwrap());
     }
     assert!(program.wait().await.unwrap().success());
 }

@@ -1,6 +1,6 @@
 //! Appending, committing, opening again.
 
-use dq::store::file::journal::{JournalError, OpenError, Origin, Position, TopicNumber};
+use dq::store::file::journal::{JournalError, Origin, Position, TopicNumber};
 use dq_testing::disk::SimulatedDisk;
 
 use crate::fixture::{content, numbers, open, options, read};
@@ -47,27 +47,6 @@ fn positions_grow_over_segments_and_openings() {
             journal.commit().unwrap();
         }
     }
-}
-
-#[test]
-fn what_was_not_committed_is_not_there_after_a_kill() {
-    let (disk, journal) = opened();
-    journal.append(TopicNumber::NONE, 0, &content(1)).unwrap();
-    journal.commit().unwrap();
-    journal.append(TopicNumber::NONE, 0, &content(2)).unwrap();
-    let (_, _, frames) = open(&disk.copy(), &options()).unwrap();
-    assert_eq!(numbers(&frames), [1]);
-}
-
-#[test]
-fn a_second_opening_is_refused_with_the_holder() {
-    let (disk, journal) = opened();
-    match open(&disk, &options()) {
-        Err(OpenError::Held { holder, .. }) => assert_eq!(holder.pid, Some(1)),
-        other => panic!("{other:?}"),
-    }
-    drop(journal);
-    open(&disk, &options()).unwrap();
 }
 
 #[test]

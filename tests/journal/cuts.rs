@@ -66,6 +66,7 @@ fn a_journal_cut_at_any_byte_is_refused_and_salvage_has_each_group_before_the_cu
     };
     std::thread::scope(|scope| {
         scope.spawn(|| check(0, false));
+        scope.spawn(|| check(16 * UNIT as u64, false));
         check(16 * UNIT as u64, true);
     });
 }

@@ -41,24 +41,17 @@ fn fail_each(operation: Operation) -> (u64, u64) {
 }
 
 #[test]
-fn a_write_that_fails_loses_nothing_that_was_confirmed() {
-    let (runs, poisoned) = fail_each(Operation::Write);
-    assert!(runs > 50 && poisoned > runs / 2, "{runs} runs, {poisoned} poisoned");
-}
-
-#[test]
-fn a_sync_that_fails_loses_nothing_that_was_confirmed() {
-    let (runs, poisoned) = fail_each(Operation::Sync);
-    assert!(runs > 25 && poisoned > runs / 2, "{runs} runs, {poisoned} poisoned");
-    let (runs, poisoned) = fail_each(Operation::SyncDirectory);
-    assert!(runs > 10 && poisoned > runs / 2, "{runs} runs, {poisoned} poisoned");
-}
-
-#[test]
-fn a_file_that_cannot_be_made_or_renamed_or_removed_loses_nothing_that_was_confirmed() {
-    for operation in [Operation::Create, Operation::Rename, Operation::Remove] {
-        let (runs, _) = fail_each(operation);
-        assert!(runs >= 5, "{operation:?}: {runs}");
+fn an_operation_that_fails_loses_nothing_that_was_confirmed() {
+    for (operation, least, poisons) in [
+        (Operation::Write, 50, true),
+        (Operation::Sync, 25, true),
+        (Operation::SyncDirectory, 10, true),
+        (Operation::Create, 4, false),
+        (Operation::Rename, 4, false),
+        (Operation::Remove, 4, false),
+    ] {
+        let (runs, poisoned) = fail_each(operation);
+        assert!(runs > least && (!poisons || poisoned > runs / 2), "{operation:?}: {runs} runs, {poisoned} poisoned");
     }
 }
 

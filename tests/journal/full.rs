@@ -7,7 +7,6 @@ use dq::store::file::journal::{JournalError, TopicNumber};
 use dq_testing::disk::{Fate, Operation, SimulatedDisk};
 
 use crate::fixture::{UNIT, content, numbers, open, options, read};
-use crate::opened;
 
 /// Appends and commits until the disk is full, and returns how many frames were confirmed.
 fn fill(disk: &SimulatedDisk, frames: u64) -> (std::sync::Arc<dq::store::file::journal::Journal>, u64) {
@@ -76,14 +75,6 @@ fn each_write_and_create_that_finds_no_room_is_repeated_by_the_next_commit() {
             assert_eq!(numbers(&read(&after).unwrap().1), (0..100).collect::<Vec<_>>(), "{operation:?} {number}");
         }
     }
-}
-
-#[test]
-fn a_sync_that_finds_no_room_poisons() {
-    let (disk, journal) = opened();
-    journal.append(TopicNumber::NONE, 0, &content(0)).unwrap();
-    disk.fail(Operation::Sync, 0, ErrorKind::StorageFull);
-    assert!(matches!(journal.commit(), Err(JournalError::Poisoned(_))));
 }
 
 #[test]

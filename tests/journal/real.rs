@@ -96,20 +96,6 @@ fn the_lock_of_a_real_directory_names_its_holder_and_ends_with_it() {
 }
 
 #[test]
-fn a_segment_that_is_removed_while_it_is_written_poisons_the_journal() {
-    let path = directory("removed");
-    let (journal, ..) = open(&path, &options()).unwrap();
-    journal.append(TopicNumber::NONE, 0, &content(0)).unwrap();
-    journal.commit().unwrap();
-    fs::remove_file(path.join(format!("journal-{:020}.dq", 0))).unwrap();
-    journal.append(TopicNumber::NONE, 0, &content(1)).unwrap();
-    match journal.commit() {
-        Err(JournalError::Poisoned(text)) => assert!(text.contains("was removed while it was in use"), "{text}"),
-        other => panic!("{other:?}"),
-    }
-}
-
-#[test]
 fn a_directory_that_is_moved_or_replaced_stops_the_journal_and_what_takes_its_place_is_left_alone() {
     for is_replaced in [false, true] {
         let path = directory("moved");
@@ -133,16 +119,6 @@ fn a_directory_that_is_moved_or_replaced_stops_the_journal_and_what_takes_its_pl
         let (_, _, frames) = open(&moved, &options()).unwrap();
         assert_eq!(numbers(&frames)[0], 0);
     }
-}
-
-#[test]
-fn a_path_that_is_a_file_is_no_directory() {
-    let path = directory("file");
-    fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::write(&path, "text").unwrap();
-    assert!(Directory::open(&path).is_err());
-    assert!(Directory::open(path.join("below")).is_err());
-    fs::remove_file(&path).unwrap();
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::fixture::{UNIT, content, keep, numbers, open, options, read};
 use crate::opened;
 use crate::written::{append, snapshot};
 
-fn names(disk: &SimulatedDisk, prefix: &str) -> Vec<String> {
+pub fn names(disk: &SimulatedDisk, prefix: &str) -> Vec<String> {
     let mut names: Vec<String> = disk.list().unwrap().into_iter().map(|entry| entry.name).collect();
     names.retain(|name| name.starts_with(prefix));
     names.sort();

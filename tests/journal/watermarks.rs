@@ -1,26 +1,18 @@
 //! The newest files of a journal that are missing.
 
 use dq::store::file::disk::Disk;
-use dq::store::file::journal::{OpenError, TopicNumber};
+use dq::store::file::journal::OpenError;
 use dq_testing::disk::{Fate, SimulatedDisk};
 
-use crate::fixture::{content, numbers, open, options, read};
+use crate::fixture::{numbers, open, options, read};
 use crate::opened;
-
-fn names(disk: &SimulatedDisk, prefix: &str) -> Vec<String> {
-    let mut names: Vec<String> = disk.list().unwrap().into_iter().map(|entry| entry.name).collect();
-    names.retain(|name| name.starts_with(prefix));
-    names.sort();
-    names
-}
+use crate::snapshots::names;
+use crate::written::append;
 
 /// A journal of 60 frames, each confirmed, in many segments.
 fn journal() -> SimulatedDisk {
     let (disk, journal) = opened();
-    for number in 0..60 {
-        journal.append(TopicNumber::NONE, 0, &content(number)).unwrap();
-        journal.commit().unwrap();
-    }
+    append(&journal, 0..60);
     disk
 }
 

@@ -6,12 +6,12 @@ use dq::job::ProducerId;
 use dq::store::redis::RedisStore;
 use dq::store::{AddOutcome, BatchAnswer, Numbered, Store, StoreError};
 
-use super::scripted::{Behaviour, start_counting_scripts};
+use super::scripted::{Behaviour, Started, start};
 use super::topic::{job, key};
 
 /// Adds a job to a store that wants to be asked again this often. Returns the answer, and how often the add was sent.
 async fn add(again: u64) -> (Result<BatchAnswer<AddOutcome>, StoreError>, u64) {
-    let (url, scripts) = start_counting_scripts(Behaviour::Again(again));
+    let Started { url, scripts, .. } = start(Behaviour::Again(again));
     let store = RedisStore::new(&url).unwrap();
     let batch = Numbered { number: 1, items: vec![job("a")] };
     let answer = store.producer(&key("t"), &ProducerId::new("p")).add(batch).await;

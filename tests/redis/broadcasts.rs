@@ -1,4 +1,4 @@
-//! Broadcasts on a real server: large ones that are due together, and ones that do not arrive.
+//! Broadcasts on a real server: large ones that are due together, ones that do not arrive, and connections that break.
 
 use std::time::{Duration, SystemTime};
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::timeout;
 
-use super::topic::factory;
+use super::topic::{factory, until};
 
 /// Longer than anything here takes, and shorter than a test may take.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -91,16 +91,27 @@ async fn broadcasts_that_do_not_arrive_are_counted() {
     assert_eq!(received.recv().await, Some(3));
     let record = server.command(&["PING"]); // not a record, so the listener does not get it
     server.command(&["PUBLISH", "dq:{shop:prices}:broadcast", &format!("8 id\n{record}")]);
-    while node.health().channels[0].received < 2 {
-        tokio::task::yield_now().await;
-    }
+    until(|| node.health().channels[0].received >= 2).await;
     assert_eq!(node.health().channels[0].missed, 0, "the store has counted no more than 1");
     server.command(&["HSET", "dq:{shop:prices}:meta", "published", "8"]);
     node.provider().add(Prices("nine".into())).await.unwrap();
     assert_eq!(received.recv().await, Some(4));
-    while node.health().channels[0].missed < 6 {
-        tokio::task::yield_now().await;
-    }
+    until(|| node.health().channels[0].missed >= 6).await;
     assert_eq!(node.health().channels[0].missed, 6, "2 to 7");
     node.shutdown(Duration::ZERO).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn broadcasts_continue_after_every_connection_broke() {
+    let server = RedisServer::start();
+    let (node, mut received) = node(&server).await;
+    for length in 0..3 {
+        node.provider().add(Prices("x".repeat(length))).await.unwrap();
+        assert_eq!(received.recv().await, Some(length));
+        server.command(&["CLIENT", "KILL", "TYPE", "normal"]);
+        server.command(&["CLIENT", "KILL", "TYPE", "pubsub"]);
+        // A broadcast reaches only subscribed nodes, so wait until the node is subscribed again.
+        until(|| server.command(&["PUBLISH", "dq:{shop:prices}:broadcast", "no line feed"]) == ":1").await;
+    }
+    node.shutdown(Duration::from_secs(1)).await;
 }

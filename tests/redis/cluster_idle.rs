@@ -9,13 +9,13 @@ use dq::store::Store;
 use dq::store::redis::RedisStore;
 use dq::testing::Harness;
 use dq_tests::redis::{ClusterServers, Keyspace, RedisServer};
-use dq_tests::{Monitor, PacedStore};
+use dq_tests::{Monitor, PacedStore, topics};
 use futures_util::future::join_all;
 use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 
 use super::cluster::clients;
-use super::listeners::topics;
+use super::topic::until;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -75,11 +75,7 @@ async fn connections(url: &str, servers: &[RedisServer]) -> Vec<usize> {
         join_all(adds).await.into_iter().for_each(|added| drop(added.unwrap().all().unwrap()));
     }
     let busy = counts();
-    let idle = async {
-        while counts().iter().any(|count| *count > 3) {
-            tokio::task::yield_now().await;
-        }
-    };
+    let idle = until(|| counts().iter().all(|count| *count <= 3));
     timeout(3 * LIMIT, idle).await.expect("the lines close");
     dq.shutdown(SECOND).await;
     busy

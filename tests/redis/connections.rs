@@ -1,20 +1,17 @@
 //! Connections that break, slow answers and foreign messages.
 
-use dq::job::NodeId;
-use dq::prelude::*;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
+use dq::job::NodeId;
 use dq::store::redis::RedisStore;
 use dq::store::step::{Scan, Wake};
 use dq::store::{RequestKind, Signal, Store};
 use dq_tests::redis::RedisServer;
 use futures_util::FutureExt;
-use serde::{Deserialize, Serialize};
-use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
-use super::scripted;
-use super::topic::{Topic, factory, interest, job};
+use super::scripted::{self, Started};
+use super::topic::{Topic, interest, job};
 
 #[tokio::test]
 async fn a_subscription_that_was_killed_is_restored_and_reports_it() {
@@ -50,16 +47,6 @@ async fn messages_that_dq_did_not_publish_are_ignored() {
     server.command(&["PUBLISH", "dq:{shop:t}:broadcast", "no line feed"]);
     server.command(&["PUBLISH", "dq:{shop:t}:wake", "broadcast"]);
     assert_eq!(signals.next().await, Some(Signal::BroadcastDue));
-}
-
-#[tokio::test]
-async fn queries_reconnect_after_a_restart_of_the_server() {
-    let mut server = RedisServer::start_with(&["--save", "", "--appendonly", "yes", "--appendfsync", "always"]);
-    let topic = Topic::on(&server.url());
-    topic.add(vec![job("a")]).await;
-    assert_eq!(topic.store.counts(&topic.key).await.unwrap().delayed, 1);
-    server.restart();
-    assert_eq!(topic.store.counts(&topic.key).await.unwrap().delayed, 1);
 }
 
 #[tokio::test]
@@ -112,48 +99,13 @@ async fn the_url_chooses_the_database() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn subscriptions_return_after_the_server_refused_to_renew_them() {
-    let (url, connections) = scripted::start_counted(scripted::Behaviour::BusyAtResubscription);
+    let Started { url, connections, .. } = scripted::start(scripted::Behaviour::BusyAtResubscription);
     let (store, key) = (RedisStore::new(&url).unwrap(), super::topic::key("t"));
     let mut signals = store.signals(&key, interest()).await.unwrap();
     let interrupted = signals.next().await;
     assert!(matches!(&interrupted, Some(Signal::Interrupted(reason)) if reason.contains("BUSY")), "{interrupted:?}");
     assert_eq!(signals.next().await, Some(Signal::Resubscribed));
     assert_eq!(connections.load(SeqCst), 3, "the connection that was refused is dropped");
-}
-
-#[derive(Debug, Serialize, Deserialize, DelayJob)]
-#[job(topic = "prices", deliver = "broadcast")]
-struct Prices(u8);
-
-#[broadcast_listener(channels = ["prices"], register = false)]
-struct PricesListener(UnboundedSender<u8>);
-
-impl BroadcastListener for PricesListener {
-    type Message = Prices;
-
-    async fn on_message(&self, prices: Broadcast<Prices>) -> Result<(), JobError> {
-        Ok(self.0.send(prices.message.0)?)
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn broadcasts_continue_after_every_connection_broke() {
-    let server = RedisServer::start();
-    let (sender, mut received) = unbounded_channel();
-    let factory = factory(&server.url());
-    let node = factory.broadcast_listener::<PricesListener>().provide(sender).start().await.unwrap();
-    node.ready().await;
-    for n in 0..3 {
-        node.provider().add(Prices(n)).await.unwrap();
-        assert_eq!(received.recv().await, Some(n));
-        server.command(&["CLIENT", "KILL", "TYPE", "normal"]);
-        server.command(&["CLIENT", "KILL", "TYPE", "pubsub"]);
-        // A broadcast reaches only subscribed nodes, so wait until the node is subscribed again.
-        while server.command(&["PUBLISH", "dq:{shop:prices}:broadcast", "no line feed"]) != ":1" {
-            tokio::task::yield_now().await;
-        }
-    }
-    node.shutdown(std::time::Duration::from_secs(1)).await;
 }
 
 /// A node reads one answer after another, so it must not take those for late that are already there.

@@ -63,13 +63,6 @@ async fn chosen_ids_cost_one_more_read_for_the_whole_batch() {
 }
 
 #[tokio::test]
-async fn no_batch_of_a_hot_step_checks_the_types_of_keys() {
-    for commands in life(100).await {
-        assert_eq!(commands.get("type"), None, "{commands:?}");
-    }
-}
-
-#[tokio::test]
 async fn a_batch_of_a_thousand_goes_in_chunks() {
     let [add, transfer, settle] = life(1_000).await;
     let all = total(&add) + total(&transfer) + total(&settle);

@@ -6,16 +6,11 @@ use std::sync::{Arc, Mutex};
 use dq::context::Condition;
 use dq::prelude::*;
 use dq::{Context, ContextFactory};
+use dq_tests::Count;
 use dq_tests::redis::RedisServer;
-use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
-#[derive(Debug, Clone, Serialize, Deserialize, DelayJob)]
-#[job(topic = "count")]
-struct Count {
-    #[job(id)]
-    n: u64,
-}
+use super::topic::until;
 
 /// How often each job ran.
 #[derive(Debug, Default)]
@@ -68,11 +63,8 @@ async fn add(context: &Context, from: u64, count: u64) {
 
 /// Waits until the server has no key of the topic left.
 async fn until_empty(server: &RedisServer) {
-    while server.command(&["EXISTS", "dq:{shop:count}:jobs", "dq:{shop:count}:delayed", "dq:{shop:count}:leases"])
-        != ":0"
-    {
-        tokio::task::yield_now().await;
-    }
+    let keys = ["dq:{shop:count}:jobs", "dq:{shop:count}:delayed", "dq:{shop:count}:leases"];
+    until(|| server.command(&[&["EXISTS"][..], &keys].concat()) == ":0").await;
 }
 
 /// Runs jobs on one node and calls `disturb` after each batch of adds.
@@ -131,9 +123,7 @@ async fn a_request_executed_late_after_a_server_pause_leaves_no_job_claimed() {
     });
     let is_recovering =
         || context.health().topics.iter().any(|topic| matches!(topic.condition, Condition::Recovering(_)));
-    while !is_recovering() && !adding.is_finished() {
-        tokio::task::yield_now().await;
-    }
+    until(|| is_recovering() || adding.is_finished()).await;
     server.go_on();
     assert_eq!(adding.await.unwrap().unwrap(), 1_000);
     ledger.has(2_000).await;

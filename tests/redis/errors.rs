@@ -10,7 +10,7 @@ use dq::store::step::Change;
 use dq::store::{Due, NewJob, Store, StoreError};
 use dq_tests::redis::{RedisServer, ask};
 
-use super::scripted::{Behaviour, start, start_counted};
+use super::scripted::{Behaviour, Started, start};
 use super::topic::{LEASE, Topic, generated, id, job};
 
 async fn error_of_add(topic: &Topic) -> StoreError {
@@ -36,7 +36,7 @@ async fn a_temporary_server_error_means_nothing_was_done() {
 
 #[tokio::test]
 async fn a_request_whose_key_of_a_wrong_type_is_gone_meanwhile_was_not_done() {
-    let error = error_of_add(&Topic::on(&start(Behaviour::WrongTypeIsGone))).await;
+    let error = error_of_add(&Topic::on(&start(Behaviour::WrongTypeIsGone).url)).await;
     assert!(matches!(error, StoreError::Refused { operation: "add", .. }) && error.passes(), "{error:?}");
     assert!(error.to_string().contains("the server changed during the request"), "{error}");
 }
@@ -56,7 +56,7 @@ async fn a_server_without_room_refuses_until_somebody_acts() {
 }
 
 async fn refused_add(line: &'static str) -> StoreError {
-    let topic = Topic::on(&start(Behaviour::Answers(line)));
+    let topic = Topic::on(&start(Behaviour::Answers(line)).url);
     let error = error_of_add(&topic).await;
     assert!(error.nothing_done() && error.is_outage(), "{line}");
     assert!(error.to_string().ends_with(')'), "the error has no advice: {error}");
@@ -68,7 +68,7 @@ async fn refused_add(line: &'static str) -> StoreError {
 #[tokio::test]
 async fn a_connection_to_a_replica_closes_so_that_the_next_one_finds_the_master() {
     let behaviour = Behaviour::Answers("-READONLY You can't write against a read only replica.");
-    let (url, connections) = start_counted(behaviour);
+    let Started { url, connections, .. } = start(behaviour);
     let topic = Topic::on(&url);
     for expected in 1..=3 {
         assert!(error_of_add(&topic).await.nothing_done());
@@ -78,7 +78,7 @@ async fn a_connection_to_a_replica_closes_so_that_the_next_one_finds_the_master(
 
 #[tokio::test]
 async fn a_connection_stays_open_after_any_other_error() {
-    let topic = Topic::on(&start(Behaviour::Answers("-LOADING Redis is loading the dataset in memory")));
+    let topic = Topic::on(&start(Behaviour::Answers("-LOADING Redis is loading the dataset in memory")).url);
     for _ in 0..3 {
         assert!(matches!(error_of_add(&topic).await, StoreError::Refused { .. }));
     }
@@ -104,23 +104,6 @@ async fn a_missing_permission_is_an_error_that_names_it() {
     let error = error_of_add(&topic).await;
     assert!(matches!(error, StoreError::Other { .. }) && !error.is_outage(), "{error:?}");
     assert!(std::error::Error::source(&error).unwrap().to_string().contains("NOPERM"), "{error:?}");
-}
-
-#[tokio::test]
-async fn a_key_of_a_wrong_type_is_named_and_stops_only_its_topic() {
-    let server = RedisServer::start();
-    let (topic, other) = (Topic::on(&server.url()), Topic::named(&server.url(), "other"));
-    server.command(&["SET", "dq:{shop:t}:done", "mine"]);
-    let touches_all = NewJob { deliver: Deliver::Both, ..job("a") };
-    let error_of_add = topic.try_add(vec![touches_all]).await.unwrap_err();
-    for error in [error_of_add, topic.store.open(&topic.key).await.unwrap_err()] {
-        let StoreError::WrongType { key, expected } = &error else { panic!("{error:?}") };
-        assert_eq!((key.as_str(), *expected), ("dq:{shop:t}:done", "zset"));
-    }
-    assert_eq!(server.command(&["EXISTS", "dq:{shop:t}:jobs", "dq:{shop:t}:delayed"]), ":0", "nothing was written");
-    other.add(vec![job("a")]).await;
-    server.command(&["DEL", "dq:{shop:t}:done"]);
-    topic.add(vec![job("a")]).await;
 }
 
 #[tokio::test]

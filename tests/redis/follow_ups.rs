@@ -12,7 +12,7 @@ use super::topic::{Topic, factory, until};
 
 #[derive(Debug, Serialize, Deserialize, DelayJob)]
 #[job(topic = "first")]
-struct First(u32);
+pub struct First(pub u32);
 
 #[derive(Debug, Serialize, Deserialize, DelayJob)]
 #[job(topic = "second")]
@@ -32,7 +32,7 @@ async fn start(job: Job<Start>, channel: Channel) -> Result<Decided, JobError> {
 }
 
 #[delay_listener(register = false)]
-async fn first(job: Job<First>, channel: Channel) -> Result<Decided, JobError> {
+pub async fn first(job: Job<First>, channel: Channel) -> Result<Decided, JobError> {
     Ok(channel.ack().then(|next| _ = next.add(Second(job.0)))?)
 }
 

@@ -12,7 +12,7 @@ use dq_tests::redis::RedisServer;
 use serde::{Deserialize, Serialize};
 
 use super::scripted::{Behaviour, start};
-use super::topic::provider_on;
+use super::topic::{provider_on, until};
 
 #[derive(Debug, Serialize, Deserialize, DelayJob)]
 #[job(topic = "work")]
@@ -146,7 +146,7 @@ async fn a_node_recovers_from_a_server_that_hangs_or_is_gone() {
 
 #[tokio::test]
 async fn calls_to_a_server_that_never_answers_end_at_their_timeouts() {
-    let store = RedisStore::new(&start(Behaviour::NeverAnswers)).unwrap();
+    let store = RedisStore::new(&start(Behaviour::NeverAnswers).url).unwrap();
     let mut settings = dq::config::NodeSettings::default();
     (settings.call_timeout, settings.call_total) = (Duration::from_millis(500), Duration::from_secs(2));
     let provider = provider_on(store, settings);
@@ -178,15 +178,11 @@ async fn jobs_that_another_program_removed_are_counted() {
     let node = factory.without_inventory().listener::<mangle>().provide(server.clone()).start().await.unwrap();
     let counters = || node.health().topics.remove(0).counters;
     node.provider().add(Mangle(1)).await.unwrap();
-    while counters().dropped < 1 {
-        tokio::task::yield_now().await;
-    }
+    until(|| counters().dropped >= 1).await;
     assert_eq!((counters().claimed, counters().failed, counters().retried), (1, 1, 0));
     server.command(&["ZADD", "dq:{shop:mangle}:delayed", "1", "nothing", "1", "line\nfeed"]);
     server.command(&["HSET", "dq:{shop:mangle}:jobs", "line\nfeed", "mine"]);
-    while counters().dropped < 3 {
-        tokio::task::yield_now().await;
-    }
-    assert_eq!((counters().claimed, counters().stale_outcomes), (1, 0));
+    until(|| counters().dropped >= 3).await;
+    assert_eq!((counters().claimed, counters().dropped, counters().stale_outcomes), (1, 3, 0));
     node.shutdown(Duration::from_secs(1)).await;
 }

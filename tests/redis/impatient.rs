@@ -8,14 +8,14 @@ use dq::provider::{CallError, Reason};
 use dq::store::StoreError;
 use dq_tests::redis::RedisServer;
 
-use super::scripted::{Behaviour, start_counting_scripts};
+use super::scripted::{Behaviour, Started, start};
 use super::topic::provider;
 
 #[tokio::test]
 async fn an_add_that_a_full_server_refuses_is_sent_twice() {
     for line in ["-OOM command not allowed when used memory > 'maxmemory'.", "-MISCONF Redis is configured to save RDB"]
     {
-        let (url, scripts) = start_counting_scripts(Behaviour::Answers(line));
+        let Started { url, scripts, .. } = start(Behaviour::Answers(line));
         let topic = provider(&url).topic("t").unwrap();
         let error = topic.add_json("1").within("1h").await.unwrap_err();
         let CallError::NotDone { reason: Reason::Store(reason), .. } = &error else { panic!("{error:?}") };

@@ -21,7 +21,7 @@ use dq_tests::redis::{RedisServer, ask};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use super::topic::{factory, job, key, provider};
+use super::topic::{factory, job, key, provider, until};
 
 /// The limits that a new job can break.
 fn is_of_store(sample: &Sample) -> bool {
@@ -224,9 +224,7 @@ async fn what_another_program_wrote_runs_within_a_limit_and_is_dead_with_its_pay
             let name = id.strip_prefix("dq:schedule:").map(|name| format!("dq:tick:{name}@"));
             assert!(got.starts_with(&name.unwrap_or(id.clone())), "{got} for {}", sample.name());
         } else if JobId::new(&id).is_err() {
-            while server.command(&["ZCARD", "dq:{shop:t}:delayed"]) != ":0" {
-                tokio::task::yield_now().await;
-            }
+            until(|| server.command(&["ZCARD", "dq:{shop:t}:delayed"]) == ":0").await;
         } else {
             let dead = loop {
                 let found = topic.get(&id).await.unwrap();
@@ -298,9 +296,7 @@ async fn a_broadcast_that_another_program_published_arrives_within_a_limit_and_f
             (false, true) => {} // it is no broadcast
             (false, false) => {
                 failed += 1;
-                while node.health().channels[0].failed < failed {
-                    tokio::task::yield_now().await;
-                }
+                until(|| node.health().channels[0].failed >= failed).await;
             }
         }
     }
@@ -333,9 +329,7 @@ async fn a_signal_that_no_command_stands_behind_stops_no_handler() {
     let reads = || server.calls().get("evalsha").copied().unwrap_or_default();
     let before = reads();
     server.command(&["PUBLISH", "dq:{shop:long}:wake", "command cancel a"]);
-    while reads() == before {
-        tokio::task::yield_now().await;
-    }
+    until(|| reads() != before).await;
     // The answer to what the signal made the node read comes before that to a command that is sent later.
     topic.add_json("null").id("b").after("1h").await.unwrap();
     topic.delete("b").await.unwrap();

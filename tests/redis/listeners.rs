@@ -1,31 +1,8 @@
 //! Topics and a broadcast channel whose listeners do nothing.
 
 use dq::prelude::*;
+use dq_tests::topics;
 use serde::{Deserialize, Serialize};
-
-macro_rules! topics {
-    ($all:ident: $($listener:ident $payload:ident $topic:literal),+ $(,)?) => {
-        $(
-            #[derive(Debug, Serialize, Deserialize, DelayJob)]
-            #[job(topic = $topic)]
-            pub struct $payload;
-
-            #[delay_listener(register = false)]
-            async fn $listener(_job: Job<$payload>) -> Result<(), JobError> {
-                Ok(())
-            }
-        )+
-
-        pub const TOPICS: &[&str] = &[$($topic),+];
-
-        /// Adds a listener for each of the topics.
-        pub fn $all(factory: ContextFactory) -> ContextFactory {
-            factory$(.listener::<$listener>())+
-        }
-    };
-}
-
-pub(super) use topics;
 
 topics!(
     ten_topics: one One "one", two Two "two", three Three "three", four Four "four", five Five "five",

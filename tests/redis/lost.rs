@@ -230,26 +230,3 @@ async fn a_node_puts_lost_jobs_back_and_counts_them() {
     assert!(dq.job::<Work>(1).await.is_none());
     assert_eq!(dq.health().topics[0].counters.acked, 3);
 }
-
-#[delay_listener(register = false)]
-async fn fails_at_last(_job: Job<Work>, gate: Arc<tokio::sync::Notify>) -> Result<(), JobError> {
-    gate.notified().await;
-    Err("no".into())
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_node_counts_a_job_without_a_record_as_dropped_once() {
-    let store = PacedStore::start(Arc::new(TokioClock::new()));
-    let gate = Arc::new(tokio::sync::Notify::new());
-    let dq =
-        Harness::start_on(store.clone(), 1, |factory| factory.provide(Arc::clone(&gate)).listener::<fails_at_last>())
-            .await;
-    dq.provider().add(Work(1)).await.unwrap();
-    dq.settle().await;
-    let jobs = store.keyspace().key(format!("{}:work", dq.provider().app()), "jobs");
-    store.keyspace().connect().command(&["HDEL", &jobs, "1"]);
-    gate.notify_one();
-    dq.settle().await;
-    let counters = dq.health().topics.remove(0).counters;
-    assert_eq!((counters.failed, counters.dropped, counters.retried), (1, 1, 0));
-}

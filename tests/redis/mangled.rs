@@ -94,11 +94,14 @@ async fn a_running_job_without_a_record_is_dropped_when_its_run_ends_and_the_ans
 }
 
 #[tokio::test]
-async fn drops_that_no_answer_reports_are_counted() {
+async fn reconcile_repairs_rows_that_dq_did_not_write_and_drops_that_no_answer_reports_are_counted() {
     let (server, topic) = three_jobs().await;
     topic.claims().await;
     server.command(&["HSET", "dq:{shop:t}:running:n", "b", "mine!", "stranger", "mine!"]);
-    topic.reconcile().await;
+    assert_eq!(topic.reconcile().await, 2);
+    assert_eq!(topic.store.get(&topic.key, &[id("b")]).await.unwrap()[0].as_ref().unwrap().place.state(), State::Dead);
+    let scanned = topic.link.step(dq::store::step::Scan).await.unwrap();
+    assert_eq!((scanned.records, scanned.places), (3, 3));
     assert_eq!(topic.link.dropped(), 1, "`b` has a record and is DEAD");
     assert_eq!(topic.link.dropped(), 0);
     server.command(&["HDEL", "dq:{shop:t}:jobs", "a"]);
@@ -113,17 +116,6 @@ async fn drops_that_no_answer_reports_are_counted() {
     topic.reconcile().await;
     let swept = topic.swept(topic.sweep(LEASE, LEASE, 10)).await;
     assert_eq!((swept.claims.len(), topic.link.dropped()), (0, 2));
-}
-
-#[tokio::test]
-async fn reconcile_repairs_rows_that_dq_did_not_write() {
-    let (server, topic) = three_jobs().await;
-    topic.claims().await;
-    server.command(&["HSET", "dq:{shop:t}:running:n", "b", "mine!", "stranger", "mine!"]);
-    assert_eq!(topic.reconcile().await, 2);
-    assert_eq!(topic.store.get(&topic.key, &[id("b")]).await.unwrap()[0].as_ref().unwrap().place.state(), State::Dead);
-    let scanned = topic.link.step(dq::store::step::Scan).await.unwrap();
-    assert_eq!((scanned.records, scanned.places), (3, 3));
 }
 
 #[tokio::test]

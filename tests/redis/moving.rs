@@ -265,9 +265,7 @@ async fn an_app_moves_to_a_cluster_by_the_commands_of_the_guide_and_everything_r
     assert!(refused.contains("BUSYKEY"), "{refused}");
     drop(old);
     let new = producer(&cluster.url()).await;
-    while new.buffer().unwrap().jobs > 0 {
-        tokio::task::yield_now().await;
-    }
+    topic::until(|| new.buffer().unwrap().jobs == 0).await;
     finish(&cluster.url(), fence, &["before", "meanwhile"]).await;
 }
 

@@ -27,24 +27,16 @@ pub enum Behaviour {
     BusyAtResubscription,
 }
 
-/// Starts a fake server and returns its URL. It lives as long as the test's process.
-pub fn start(behaviour: Behaviour) -> String {
-    start_counted(behaviour).0
+/// A fake server, which lives as long as the test's process.
+pub struct Started {
+    pub url: String,
+    /// How many connections it has had so far.
+    pub connections: Arc<AtomicU64>,
+    /// How many scripts it has received so far.
+    pub scripts: Arc<AtomicU64>,
 }
 
-/// Starts a fake server and returns its URL and the number of connections so far.
-pub fn start_counted(behaviour: Behaviour) -> (String, Arc<AtomicU64>) {
-    let (url, connections, _) = start_and_count(behaviour);
-    (url, connections)
-}
-
-/// Starts a fake server and returns its URL and the number of scripts that it received so far.
-pub fn start_counting_scripts(behaviour: Behaviour) -> (String, Arc<AtomicU64>) {
-    let (url, _, scripts) = start_and_count(behaviour);
-    (url, scripts)
-}
-
-fn start_and_count(behaviour: Behaviour) -> (String, Arc<AtomicU64>, Arc<AtomicU64>) {
+pub fn start(behaviour: Behaviour) -> Started {
     let (connections, scripts) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
     let (count, received) = (Arc::clone(&connections), Arc::clone(&scripts));
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
@@ -56,7 +48,7 @@ fn start_and_count(behaviour: Behaviour) -> (String, Arc<AtomicU64>, Arc<AtomicU
             std::thread::spawn(move || serve(stream, number, behaviour, &received));
         }
     });
-    (format!("redis://127.0.0.1:{port}/"), connections, scripts)
+    Started { url: format!("redis://127.0.0.1:{port}/"), connections, scripts }
 }
 
 fn serve(mut stream: TcpStream, number: u64, behaviour: Behaviour, scripts: &AtomicU64) -> Option<()> {

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use super::listeners::{PricesListener, add_to_all, ten_topics};
 
-use super::topic::{factory, job, key};
+use super::topic::{factory, job, key, until};
 
 /// Longer than anything here takes, and shorter than a line may stay without a request.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -98,11 +98,7 @@ async fn a_line_that_was_given_up_closes_with_its_last_request() {
     for (_, (_link, answer)) in kept {
         answer.await.expect("over the old one");
     }
-    let closed = async {
-        while clients(&server, "normal") != 1 {
-            tokio::task::yield_now().await;
-        }
-    };
+    let closed = until(|| clients(&server, "normal") == 1);
     timeout(LIMIT, closed).await.expect("nobody waits for an answer over the old lines");
 }
 
@@ -116,7 +112,6 @@ async fn a_link_knows_for_how_long_its_line_has_been_silent() {
     link.step(Wake).await.unwrap();
     proxy.fall_silent();
     let _answer = link.step(Wake);
-    while link.silent_for(RequestKind::Wake).expect("a link on Redis knows") < Duration::from_millis(50) {
-        tokio::task::yield_now().await;
-    }
+    let silent = || link.silent_for(RequestKind::Wake).expect("a link on Redis knows");
+    until(|| silent() >= Duration::from_millis(50)).await;
 }

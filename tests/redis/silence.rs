@@ -12,8 +12,8 @@ use tokio::time::timeout;
 
 use super::listeners::PricesListener;
 
-use super::scripted::{self, Behaviour};
-use super::topic::{Topic, interest, job, key};
+use super::scripted::{self, Behaviour, Started};
+use super::topic::{Topic, interest, job, key, until};
 
 /// Longer than anything here takes, and shorter than a test may take.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -42,9 +42,7 @@ async fn a_quiet_subscription_on_a_working_connection_stays() {
     let server = RedisServer::start();
     let store = RedisStore::new(&server.url()).unwrap().with_check_period(SILENCE);
     let mut signals = store.signals(&key("t"), interest()).await.unwrap();
-    while server.calls().get("ping").is_none_or(|pings| *pings < 3) {
-        tokio::task::yield_now().await;
-    }
+    until(|| server.calls().get("ping").is_some_and(|pings| *pings >= 3)).await;
     server.command(&["PUBLISH", "dq:{shop:t}:wake", "due"]);
     assert_eq!(signals.next().await, Some(Signal::Due(None)), "and nothing before");
 }
@@ -71,13 +69,11 @@ async fn queries_leave_a_silently_broken_connection() {
 
 #[tokio::test]
 async fn a_subscription_that_keeps_breaking_is_retried_less_and_less_often() {
-    let (url, connections) = scripted::start_counted(Behaviour::ClosesSubscriptions);
+    let Started { url, connections, .. } = scripted::start(Behaviour::ClosesSubscriptions);
     let store = RedisStore::new(&url).unwrap();
     let began = Instant::now();
     let _signals = store.signals(&key("t"), interest()).await.unwrap();
-    while connections.load(std::sync::atomic::Ordering::SeqCst) < 6 {
-        tokio::task::yield_now().await;
-    }
+    until(|| connections.load(std::sync::atomic::Ordering::SeqCst) >= 6).await;
     // 50 ms, 100, 200, 400, 800
     assert!(began.elapsed() > Duration::from_millis(1_000), "{:?}", began.elapsed());
 }
@@ -99,10 +95,8 @@ async fn a_user_who_may_not_subscribe_to_one_topic_still_receives_signals_of_oth
 }
 
 /// Waits until the condition of the node's channel satisfies `is`.
-async fn until(node: &Context, is: impl Fn(&Condition) -> bool) {
-    while !is(&node.health().channels[0].condition) {
-        tokio::task::yield_now().await;
-    }
+async fn until_channel(node: &Context, is: impl Fn(&Condition) -> bool) {
+    until(|| is(&node.health().channels[0].condition)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -113,13 +107,13 @@ async fn a_node_that_may_not_subscribe_reports_it_until_it_may() {
     let factory = factory.variables([("DQ_CALL_TIMEOUT", "500ms")]).without_inventory();
     let node = factory.broadcast_listener::<PricesListener>().start().await.unwrap();
     let is_denied = |condition: &Condition| matches!(condition, Condition::Stopped(text) if text.contains("docs/guide/deploying-on-redis.md"));
-    until(&node, is_denied).await;
+    until_channel(&node, is_denied).await;
     assert!(!node.health().ready);
     server.command(&["ACL", "SETUSER", "nochannels", "&*"]);
-    until(&node, |condition| *condition == Condition::Working).await;
+    until_channel(&node, |condition| *condition == Condition::Working).await;
     // The permission is revoked; servers before 7 keep existing subscriptions, so their connections are killed.
     server.command(&["ACL", "SETUSER", "nochannels", "resetchannels"]);
     server.command(&["CLIENT", "KILL", "TYPE", "pubsub"]);
-    until(&node, is_denied).await;
+    until_channel(&node, is_denied).await;
     node.shutdown(Duration::ZERO).await;
 }

@@ -94,13 +94,18 @@ async fn refused(url: &str) -> String {
 async fn a_server_with_a_certificate_of_the_named_ca_is_trusted() {
     let authority = Authority::new("trusted");
     let server = authority.server("127.0.0.1", false);
-    let topic = added(&url(&server, &format!("ca={}", authority.file("ca.crt")))).await.unwrap();
+    let trusted = url(&server, &format!("ca={}", authority.file("ca.crt")));
+    let topic = added(&trusted).await.unwrap();
     topic.store.open(&topic.key).await.unwrap();
     topic.reconcile().await;
     assert_eq!(topic.claims().await.len(), 1);
+    let other = Topic::named(&trusted, "other");
+    let mut signals = other.store.signals(&other.key, interest()).await.unwrap();
+    other.add(vec![job("a")]).await;
+    assert_eq!(signals.next().await, Some(Signal::Due(None)));
     let shown = topic.store.url();
     assert_eq!(shown, format!("rediss://***@127.0.0.1:{}/1", server.port()));
-    let wrong = url(&server, &format!("ca={}", authority.file("ca.crt"))).replace("secret", "guess");
+    let wrong = trusted.replace("secret", "guess");
     assert!(refused(&wrong).await.contains("WRONGPASS"));
 }
 
@@ -118,16 +123,6 @@ async fn a_shared_server_is_used_and_cleaned_up_over_tls() {
     assert_eq!(topic.store.counts(&topic.key).await.unwrap().clock.as_millis(), 1_000);
     drop((topic, keyspace));
     assert_eq!(connection.command(&["DBSIZE"]), redis::Value::Int(0));
-}
-
-#[tokio::test]
-async fn signals_arrive_over_tls() {
-    let authority = Authority::new("signals");
-    let server = authority.server("127.0.0.1", false);
-    let topic = Topic::on(&url(&server, &format!("ca={}", authority.file("ca.crt"))));
-    let mut signals = topic.store.signals(&topic.key, interest()).await.unwrap();
-    topic.add(vec![job("a")]).await;
-    assert_eq!(signals.next().await, Some(Signal::Due(None)));
 }
 
 /// The certificate is for the name alone. A server that announces no endpoint has the host of the server that was asked.

@@ -13,23 +13,10 @@ use dq::store::{
     Store, relay_of,
 };
 use dq_tests::redis::RedisServer;
-use serde::{Deserialize, Serialize};
 
 use super::doctor::{codes, examined, found, inspector, is_whole, repair, sound};
+use super::follow_ups::{First, first};
 use super::topic::{Topic, factory, id, job, until};
-
-#[derive(Debug, Serialize, Deserialize, DelayJob)]
-#[job(topic = "first")]
-struct First(u32);
-
-#[derive(Debug, Serialize, Deserialize, DelayJob)]
-#[job(topic = "second")]
-struct Second(u32);
-
-#[delay_listener(register = false)]
-async fn first(job: Job<First>, channel: Channel) -> Result<Decided, JobError> {
-    Ok(channel.ack().then(|next| _ = next.add(Second(job.0)))?)
-}
 
 /// Adds a job whose run has a follow-up, and waits until that has come as the job `count` of its topic.
 async fn follows(node: &Context, server: &RedisServer, count: u32) {

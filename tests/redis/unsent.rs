@@ -8,6 +8,7 @@ use dq::config::NodeSettings;
 use dq::provider::{CallError, TopicProvider};
 use dq::store::redis::RedisStore;
 use dq_tests::redis::RedisServer;
+use futures_util::future::join_all;
 use tokio::net::TcpSocket;
 
 use super::scripted::{Behaviour, start};
@@ -23,24 +24,30 @@ fn topic(url: &str) -> TopicProvider {
 /// Asserts that an add, a command and a query fail, that neither of the first two was done, and that each says why.
 async fn nothing_is_done(topic: &TopicProvider, why: &str) {
     let (add, delete, query) = tokio::join!(topic.add_json("1").id("a"), topic.delete("b"), topic.counts());
-    let (add, delete, query) = (add.unwrap_err(), delete.unwrap_err(), query.unwrap_err());
-    assert!(matches!(add, CallError::NotDone { .. }), "{add}");
-    assert!(add.to_string().contains(why), "{add}");
-    assert!(matches!(delete, CallError::NotDone { .. }), "{delete}");
-    assert!(delete.to_string().contains(why), "{delete}");
-    assert!(matches!(query, CallError::NotDone { .. }), "{query}");
-    assert!(query.to_string().contains(why), "{query}");
+    for error in [add.unwrap_err(), delete.unwrap_err(), query.unwrap_err()] {
+        assert!(matches!(error, CallError::NotDone { .. }), "{error}");
+        assert!(error.to_string().contains(why), "{error}");
+    }
 }
 
 const REFUSED: &str = "(is the server running, and are host and port in the URL right?)";
 
 #[tokio::test]
-async fn without_a_server_nothing_is_done() {
+async fn without_a_server_that_lets_the_program_in_nothing_is_done() {
     // The socket holds the port without listening, so that no other program can listen there.
     let taken = TcpSocket::new_v4().unwrap();
     taken.bind(([127, 0, 0, 1], 0).into()).unwrap();
-    let port = taken.local_addr().unwrap().port();
-    nothing_is_done(&topic(&format!("redis://127.0.0.1:{port}/")), REFUSED).await;
+    let silent = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let server = RedisServer::start();
+    server.command(&["CONFIG", "SET", "requirepass", "right"]);
+    let places = [
+        (format!("redis://{}/", taken.local_addr().unwrap()), REFUSED),
+        (start(Behaviour::ClosesAtOnce).url, "(if that port expects TLS, write rediss:// in the URL)"),
+        (format!("redis://{}/", silent.local_addr().unwrap()), "firewall"),
+        ("redis://no-such-host.invalid/".to_owned(), "in the URL right"),
+        (server.url_for(":wrong"), "(fix user and password in the URL)"),
+    ];
+    join_all(places.iter().map(|(url, why)| async move { nothing_is_done(&topic(url), why).await })).await;
 }
 
 #[tokio::test]
@@ -52,32 +59,8 @@ async fn when_the_server_went_down_before_the_add_nothing_is_done() {
     server.kill();
     nothing_is_done(&topic, REFUSED).await;
     server.restart();
+    topic.counts().await.unwrap();
     topic.add_json("1").id("first").await.unwrap();
-}
-
-#[tokio::test]
-async fn behind_a_proxy_that_accepts_and_closes_nothing_is_done() {
-    let why = "(if that port expects TLS, write rediss:// in the URL)";
-    nothing_is_done(&topic(&start(Behaviour::ClosesAtOnce)), why).await;
-}
-
-#[tokio::test]
-async fn on_a_line_that_never_answers_nothing_is_done() {
-    let silent = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    let url = format!("redis://127.0.0.1:{}/", silent.local_addr().unwrap().port());
-    nothing_is_done(&topic(&url), "firewall").await;
-}
-
-#[tokio::test]
-async fn on_a_host_without_an_address_nothing_is_done() {
-    nothing_is_done(&topic("redis://no-such-host.invalid/"), "in the URL right").await;
-}
-
-#[tokio::test]
-async fn with_a_wrong_password_nothing_is_done() {
-    let server = RedisServer::start();
-    server.command(&["CONFIG", "SET", "requirepass", "right"]);
-    nothing_is_done(&topic(&server.url_for(":wrong")), "(fix user and password in the URL)").await;
 }
 
 #[tokio::test]
@@ -94,7 +77,7 @@ async fn on_a_replica_nothing_is_done() {
 #[tokio::test]
 async fn on_a_node_of_a_cluster_nothing_is_done_and_the_error_names_what_to_use() {
     for line in ["-MOVED 3999 127.0.0.1:6381", "-ASK 3999 127.0.0.1:6381", "-CROSSSLOT Keys in request don't hash"] {
-        let topic = topic(&start(Behaviour::Answers(line)));
+        let topic = topic(&start(Behaviour::Answers(line)).url);
         nothing_is_done(&topic, "redis+cluster:// in the URL").await;
         assert!(topic.add_json("1").await.unwrap_err().to_string().contains(&line[1..6]));
     }
@@ -102,7 +85,7 @@ async fn on_a_node_of_a_cluster_nothing_is_done_and_the_error_names_what_to_use(
 
 #[tokio::test]
 async fn a_request_that_was_sent_and_has_no_answer_stays_unknown() {
-    let topic = topic(&start(Behaviour::Closes));
+    let topic = topic(&start(Behaviour::Closes).url);
     let error = topic.add_json("1").id("a").await.unwrap_err();
     assert!(matches!(error, CallError::Unknown { .. }), "{error}");
     let error = topic.delete("a").await.unwrap_err();

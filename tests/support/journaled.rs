@@ -35,6 +35,11 @@ impl Sink for Changes {
 }
 
 impl Changes {
+    /// The changes of all steps, one after another.
+    pub fn bytes(&self) -> Vec<u8> {
+        self.0.lock().unwrap().iter().flat_map(|(_, changes)| changes.clone()).collect()
+    }
+
     /// Applies the changes behind the first `from`, and returns how many there are.
     ///
     /// # Panics

@@ -16,6 +16,7 @@ mod paced;
 mod proxy;
 pub mod redis;
 mod tier;
+mod topics;
 
 pub use faulty_store::{Fault, Faults, FaultyStore};
 pub use fixture::Fixture;

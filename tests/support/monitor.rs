@@ -27,14 +27,9 @@ impl Monitor {
 
     /// Returns the commands of clients up to an `ECHO` of `end`, without the commands that scripts call.
     pub fn until(&mut self, end: &str) -> Vec<String> {
-        let mut seen = Vec::new();
-        loop {
-            let line = self.line(None).expect("the server is reachable");
-            if line.contains("\"ECHO\"") && line.contains(end) {
-                return seen;
-            }
-            seen.extend(Some(line).filter(|line| is_of_a_client(line)));
-        }
+        let mut seen = self.all_until(end);
+        seen.retain(|line| is_of_a_client(line));
+        seen
     }
 
     /// Returns all commands up to an `ECHO` of `end`, those that scripts call included.

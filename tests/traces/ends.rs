@@ -33,20 +33,12 @@ async fn a_shutdown_is_one_line_with_what_became_of_what_the_node_held() {
     let info = traces.events(Level::INFO);
     assert_eq!(info, [" message=the node has stopped finished=1 given_back=1 cancelled=1 left=0 still_running=0"]);
     assert!(traces.events(Level::WARN).is_empty());
-    let other = Harness::start_on(store, 2, |factory| factory.without_listeners()).await;
-    assert_eq!(other.counts::<TestJob>().await.delayed, 2);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_stop_logs_each_phase_of_its_topic_in_order() {
-    let (traces, _guard) = subscribe();
-    let dq = busy(&traces).await;
-    traces.events(Level::DEBUG);
-    dq.shutdown(10 * SECOND).await;
     let debug = traces.events(Level::DEBUG);
     let phases: Vec<_> =
         debug.iter().filter_map(|line| line.strip_prefix(" message=stopping topic=work phase=")).collect();
     assert_eq!(phases, ["Claiming", "Waiting", "Handlers", "Cancel", "Outcomes", "Lease"], "{debug:#?}");
+    let other = Harness::start_on(store, 2, |factory| factory.without_listeners()).await;
+    assert_eq!(other.counts::<TestJob>().await.delayed, 2);
 }
 
 #[tokio::test(start_paused = true)]

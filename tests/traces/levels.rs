@@ -67,7 +67,7 @@ async fn a_job_that_succeeds_at_its_second_attempt_leaves_no_warning() {
 #[tokio::test(start_paused = true)]
 async fn a_failure_says_which_attempt_of_how_many_when_the_next_is_and_the_fence() {
     let (traces, _guard) = subscribe();
-    let dq = begin(&Script::fails("no"), &traces, "1m, 5m, 10m").await;
+    let dq = begin(&Script::fails("no"), &traces, "1m, 5m, 10m").await; // the script has a `final_retry`
     dq.provider().add(test_job("a")).await.unwrap();
     dq.advance(6 * MINUTE + SECOND).await;
     let (info, warn) = (traces.events(Level::INFO), traces.events(Level::WARN));
@@ -84,6 +84,11 @@ async fn a_failure_says_which_attempt_of_how_many_when_the_next_is_and_the_fence
     let lines = traces.lines();
     assert_eq!(with(&lines, "dq.run topic=work job.id=a").len(), 3, "the span names the topic alike: {lines:#?}");
     assert!(with(&lines, "test:work").is_empty(), "{lines:#?}");
+    dq.advance(HOUR).await;
+    let error = traces.events(Level::ERROR);
+    assert_eq!(error.len(), 1, "{error:#?}");
+    assert!(error[0].contains("the job is DEAD topic=work job.id=a attempts=4 fence="), "{error:#?}");
+    assert!(error[0].contains("cause=error error=\"no\""), "{error:#?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -111,18 +116,6 @@ async fn a_timeout_is_one_line() {
         "{info:#?}"
     );
     assert!(traces.events(Level::WARN).is_empty());
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_dead_job_is_an_error_with_id_attempts_and_cause_although_final_retry_is_overridden() {
-    let (traces, _guard) = subscribe();
-    let dq = begin(&Script::fails("no"), &traces, "1m").await; // the script has a `final_retry`
-    dq.provider().add(test_job("a")).await.unwrap();
-    dq.advance(HOUR).await;
-    let error = traces.events(Level::ERROR);
-    assert_eq!(error.len(), 1, "{error:#?}");
-    assert!(error[0].contains("the job is DEAD topic=work job.id=a attempts=2 fence="), "{error:#?}");
-    assert!(error[0].contains("cause=error error=\"no\""), "{error:#?}");
 }
 
 #[tokio::test(start_paused = true)]

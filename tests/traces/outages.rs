@@ -9,33 +9,14 @@ use dq::context::Condition;
 use dq::environment::{Environment, Seeded, TokioClock};
 use dq::prelude::*;
 use dq::testing::Harness;
-use dq_tests::{Fault, Faults, FaultyStore};
+use dq_tests::{Fault, Faults, FaultyStore, topics};
 use serde::{Deserialize, Serialize};
 
 use crate::backend;
 use crate::recorder::{Traces, subscribe};
 use crate::scripted_listener::{HOUR, MINUTE, SECOND, Script, default_settings, handler_takes};
 
-macro_rules! topics {
-    ($($payload:ident $listener:ident $topic:literal),+) => {
-        $(
-            #[derive(Debug, Serialize, Deserialize, DelayJob)]
-            #[job(topic = $topic)]
-            struct $payload;
-
-            #[delay_listener(register = false)]
-            async fn $listener(_job: Job<$payload>) -> Result<(), JobError> {
-                Ok(())
-            }
-        )+
-
-        fn listeners(factory: ContextFactory) -> ContextFactory {
-            factory$(.listener::<$listener>())+
-        }
-    };
-}
-
-topics!(One one "one", Two two "two", Three three "three", Four four "four");
+topics!(listeners: one One "one", two Two "two", three Three "three", four Four "four");
 
 async fn node(with: impl FnOnce(ContextFactory) -> ContextFactory) -> (Harness, Arc<Faults>) {
     let (store, faults) = FaultyStore::over(backend::store_under(Arc::new(TokioClock::new())));
@@ -170,7 +151,7 @@ async fn all_topics_say_that_the_store_is_out_of_reach_as_soon_as_one_finds_out(
     assert!((1..4).contains(&asked), "the other topics have asked nothing: {asked} requests");
     let health = dq.health();
     let recovers = |topic: &dq::context::TopicHealth| matches!(&topic.condition, Condition::Recovering(text) if text.contains("unavailable"));
-    assert!(!health.ready && health.topics.len() == 4 && health.topics.iter().all(recovers), "{health:#?}");
+    assert!(!health.ready && health.topics.len() == TOPICS.len() && health.topics.iter().all(recovers), "{health:#?}");
     faults.clear();
     dq.advance(3 * SECOND).await;
     add.await.unwrap().unwrap();

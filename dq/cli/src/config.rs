@@ -90,18 +90,6 @@ mod tests {
     }
 
     #[test]
-    fn the_file_names_what_the_command_line_does_not() {
-        let (mut common, path) = with("store = \"redis://a\"\napp = \"shop\"\nlease = \"30s\"\n");
-        assert_eq!(common.store().unwrap(), "redis://a");
-        assert_eq!(common.app().unwrap().as_str(), "shop");
-        common.store = Some("redis://b".into());
-        assert_eq!(common.store().unwrap(), "redis://b");
-        std::fs::remove_file(path).unwrap();
-        let missing = common.app().unwrap_err();
-        assert!(matches!(missing, Failure::Open { .. }), "{missing}");
-    }
-
-    #[test]
     fn a_file_with_the_url_overrides_the_url() {
         let (_, path) = with("redis://:secret@a\n");
         let store = Some("redis://b".into());

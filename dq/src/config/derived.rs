@@ -95,16 +95,19 @@ mod tests {
     use super::super::value::Written;
     use super::*;
 
-    fn changes<S: Keyed>(pairs: &[(&str, &str)]) -> Vec<SettingChange<S>> {
-        let change = |&(key, text): &(&str, &str)| {
-            let source = Source::Variable(format!("DQ_{}", key.to_uppercase()));
-            SettingChange::read(S::key(key).unwrap(), None, Written::Text(text), source).unwrap()
-        };
-        pairs.iter().map(change).collect()
+    impl<S: Keyed> Resolved<S> {
+        /// The settings that these variables change.
+        pub(crate) fn of_variables(pairs: &[(&str, &str)]) -> Self {
+            let change = |&(key, text): &(&str, &str)| {
+                let source = Source::Variable(format!("DQ_{}", key.to_uppercase()));
+                SettingChange::read(S::key(key).unwrap(), None, Written::Text(text), source).unwrap()
+            };
+            Self::from_changes(&pairs.iter().map(change).collect::<Vec<_>>())
+        }
     }
 
     fn node(pairs: &[(&str, &str)]) -> Resolved<NodeSettings> {
-        Resolved::from_changes(&changes(pairs)).fitted()
+        Resolved::of_variables(pairs).fitted()
     }
 
     fn problems(pairs: &[(&str, &str)]) -> Vec<String> {
@@ -120,6 +123,7 @@ mod tests {
     #[test]
     fn what_fits_keeps_its_default() {
         assert_eq!(node(&[]).settings, NodeSettings::default());
+        assert_eq!(Listing::of(&node(&[])).all().len(), NodeSettings::KEYS.len());
         for key in NodeSettings::KEYS {
             assert_eq!(node(&[]).source(key.name), Source::Default, "{key:?}");
         }
@@ -208,7 +212,7 @@ mod tests {
         #[test]
         fn whatever_was_set_is_used_as_it_is(one in single(), two in single()) {
             let pairs = [(one.0, &*one.1), (two.0, &*two.1)];
-            let (settings, written) = (node(&pairs), Resolved::from_changes(&changes::<NodeSettings>(&pairs)));
+            let (settings, written) = (node(&pairs), Resolved::<NodeSettings>::of_variables(&pairs));
             for (key, _) in pairs {
                 let show = NodeSettings::key(key).unwrap().show;
                 prop_assert_eq!(show(&settings.settings), show(&written.settings));
@@ -236,7 +240,7 @@ mod tests {
             ("lookahead", "50ms"),
             ("statistics", "true"),
         ] {
-            let resolved = Resolved::from_changes(&changes::<TopicSettings>(&[(key, text)]));
+            let resolved = Resolved::<TopicSettings>::of_variables(&[(key, text)]);
             assert_eq!(check_topic("t", &resolved), [], "{key} = {text}");
         }
     }

@@ -170,12 +170,12 @@ mod tests {
 
     #[test]
     fn every_problem_names_its_line() {
-        let text = "lease = 30\nlaese = \"3s\"\n\n[topic.a]\nconcurrency = \"many\"\nretri = \"none\"\n\
+        let text = "lease = 30\nLAESE = \"3s\"\n\n[topic.a]\nconcurrency = \"many\"\nretri = \"none\"\n\
                     [topic.\"b:c\"]\nretry = \"5x\"\n[topics.d]\n";
         assert_eq!(
             problems(text),
             [
-                "dq.toml:2: there is no setting `laese`: did you mean `lease`?",
+                "dq.toml:2: there is no setting `LAESE`: did you mean `lease`?",
                 &format!("`lease` (dq.toml:1): {}", dq_grammar::parse_duration("30").unwrap_err()),
                 "`concurrency` of topic `a` (dq.toml:5): `many` is not a whole number such as 64",
                 "dq.toml:6: there is no setting `retri` of topic `a`: did you mean `retry`?",

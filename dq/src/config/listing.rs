@@ -76,23 +76,3 @@ impl fmt::Display for Listing {
         Ok(())
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config::layer::SettingChange;
-    use crate::config::settings::NodeSettings;
-    use crate::config::value::Written;
-
-    #[test]
-    fn a_listing_shows_where_each_value_came_from() {
-        let lease = NodeSettings::key("lease").unwrap();
-        let source = Source::Variable("DQ_LEASE".into());
-        let change = SettingChange::read(lease, None, Written::Text("30s"), source).unwrap();
-        let listing = Listing::of(&Resolved::from_changes([&change]));
-        let text = listing.to_string();
-        assert!(text.starts_with("lease = 30s (DQ_LEASE), renewal = 5s, fallback_scan = 15s, "), "{text}");
-        assert_eq!(listing.get("lease").unwrap().value, "30s");
-        assert_eq!(listing.all().len(), NodeSettings::KEYS.len());
-    }
-}

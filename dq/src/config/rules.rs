@@ -187,191 +187,125 @@ impl Limits<'_, TopicSettings> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::layer::SettingChange;
-    use crate::config::source::Source;
-    use crate::config::value::Written;
     use crate::job::RetryPolicy;
 
-    fn node(pairs: &[(&'static str, &str)]) -> Vec<String> {
-        let changes = changes::<NodeSettings>(pairs);
-        check_node(&Resolved::from_changes(&changes)).iter().map(ToString::to_string).collect()
-    }
+    /// Settings, and every problem with them, one a line.
+    type Case<'a> = (&'a [(&'a str, &'a str)], &'a str);
 
-    fn topic(pairs: &[(&'static str, &str)]) -> Vec<String> {
-        let changes = changes::<TopicSettings>(pairs);
-        check_topic("t", &Resolved::from_changes(&changes)).iter().map(ToString::to_string).collect()
-    }
-
-    fn changes<S: Keyed>(pairs: &[(&'static str, &str)]) -> Vec<SettingChange<S>> {
-        let read = |&(name, text): &(&'static str, &str)| {
-            let source = Source::Variable(format!("DQ_{}", name.to_uppercase()));
-            SettingChange::read(S::key(name).unwrap(), None, Written::Text(text), source).unwrap()
-        };
-        pairs.iter().map(read).collect()
+    fn text_of(problems: &[SettingProblem]) -> String {
+        problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
     }
 
     #[test]
-    fn the_defaults_break_no_rule() {
-        assert_eq!(node(&[]), [""; 0]);
-        assert_eq!(topic(&[]), [""; 0]);
-    }
-
-    #[test]
-    fn every_range_names_setting_value_limit_and_fix() {
-        let problems = node(&[("lease", "10m"), ("payload_limit", "0"), ("grace", "2h")]);
-        assert_eq!(
-            problems,
-            [
-                "`lease` is 10m (DQ_LEASE), but it must be between 100ms and 5m: write `lease = \"5m\"` or less",
-                "`grace` is 2h (DQ_GRACE), but it must be between 0s and 1h: write `grace = \"1h\"` or less",
-                "`payload_limit` is 0 (DQ_PAYLOAD_LIMIT), but it must be between 1 and 16777216: write `payload_limit = 1` or more",
-            ]
-        );
-        let problems = topic(&[("concurrency", "0"), ("dead_most", "0"), ("unacked_age", "4000d")]);
-        assert_eq!(
-            problems,
-            [
-                "`concurrency` of topic `t` is 0 (DQ_CONCURRENCY), but it must be between 1 and 100000: write `concurrency = 1` or more",
-                "`unacked_age` of topic `t` is 4000d (DQ_UNACKED_AGE), but it must be between 1ms and 3650d: write `unacked_age = \"3650d\"` or less",
-                "`dead_most` of topic `t` is 0 (DQ_DEAD_MOST), but it must be between 1 and 10000000: write `dead_most = 1` or more",
-            ]
-        );
-    }
-
-    #[test]
-    fn a_renewal_is_at_most_a_third_of_the_lease() {
-        assert_eq!(node(&[("lease", "15s"), ("renewal", "5s")]), [""; 0]);
-        assert_eq!(
-            node(&[("lease", "10s"), ("renewal", "5s")]),
-            ["`renewal` is 5s (DQ_RENEWAL), but it must be at most a third of `lease`, which is 10s (DQ_LEASE): \
-              write `renewal = \"3s 333ms\"` or less, or a longer `lease`"]
-        );
-    }
-
-    #[test]
-    fn one_lost_answer_does_not_cost_the_lease() {
-        assert_eq!(
-            node(&[("lease", "3s"), ("renewal", "1s"), ("call_timeout", "2001ms")]),
-            [
+    fn the_problems_of_a_node_name_setting_value_limit_and_fix() {
+        let cases: [Case<'_>; 12] = [
+            (&[], ""),
+            (&[("lease", "15s"), ("renewal", "5s")], ""),
+            (&[("durability", "wait(1, 1s)")], ""),
+            (&[("durability", "interval:50ms")], ""),
+            (
+                &[("lease", "10m"), ("payload_limit", "0"), ("grace", "2h")],
+                "`lease` is 10m (DQ_LEASE), but it must be between 100ms and 5m: write `lease = \"5m\"` or less\n\
+                 `grace` is 2h (DQ_GRACE), but it must be between 0s and 1h: write `grace = \"1h\"` or less\n\
+                 `payload_limit` is 0 (DQ_PAYLOAD_LIMIT), but it must be between 1 and 16777216: write `payload_limit = 1` or more",
+            ),
+            (
+                &[("lease", "10s"), ("renewal", "5s")],
+                "`renewal` is 5s (DQ_RENEWAL), but it must be at most a third of `lease`, which is 10s (DQ_LEASE): \
+                 write `renewal = \"3s 333ms\"` or less, or a longer `lease`",
+            ),
+            (
+                &[("lease", "3s"), ("renewal", "1s"), ("call_timeout", "2001ms")],
                 "`call_timeout` is 2s 1ms (DQ_CALL_TIMEOUT), but it must be at most `lease`, which is 3s (DQ_LEASE), minus \
-              `renewal`, which is 1s (DQ_RENEWAL): write `call_timeout = \"2s\"` or less"
-            ]
-        );
-    }
-
-    #[test]
-    fn a_call_with_its_repeats_is_not_shorter_than_one_request() {
-        assert_eq!(
-            node(&[("call_total", "1s"), ("call_timeout", "2s")]),
-            [
+                 `renewal`, which is 1s (DQ_RENEWAL): write `call_timeout = \"2s\"` or less",
+            ),
+            (
+                &[("call_total", "1s"), ("call_timeout", "2s")],
                 "`call_total` is 1s (DQ_CALL_TOTAL), but it must be at least `call_timeout`, which is 2s (DQ_CALL_TIMEOUT): \
-              write `call_total = \"2s\"` or more"
-            ]
-        );
-    }
-
-    #[test]
-    fn replicas_have_less_time_than_a_call() {
-        assert_eq!(node(&[("durability", "wait(1, 1s)")]), [""; 0]);
-        let problems =
-            ["wait(0, 1s)", "wait(1, 2s)", "wait(1, 0s)"].map(|text| node(&[("durability", text)]).remove(0));
-        assert_eq!(
-            problems,
-            [
+                 write `call_total = \"2s\"` or more",
+            ),
+            (
+                &[("durability", "wait(0, 1s)")],
                 "`durability` is wait(0, 1s) (DQ_DURABILITY), but it must be a wait for 1 to 100 replicas: write `durability = \"wait(1, 1s)\"`",
+            ),
+            (
+                &[("durability", "wait(1, 2s)")],
                 "`durability` is wait(1, 2s) (DQ_DURABILITY), but it must be a wait of between 1ms and half of `call_timeout`, which is 2s \
                  (default): write `durability = \"wait(1, 1s)\"`",
+            ),
+            (
+                &[("durability", "wait(1, 0s)")],
                 "`durability` is wait(1, 0s) (DQ_DURABILITY), but it must be a wait of between 1ms and half of `call_timeout`, which is 2s \
                  (default): write `durability = \"wait(1, 1ms)\"`",
-            ]
-        );
+            ),
+            (
+                &[("durability", "interval:11s")],
+                "`durability` is interval:11s (DQ_DURABILITY), but it must be an interval between 1ms and 10s: write \
+                 `durability = \"interval:10s\"`",
+            ),
+        ];
+        for (settings, problems) in cases {
+            assert_eq!(text_of(&check_node(&Resolved::of_variables(settings))), problems, "{settings:?}");
+        }
     }
 
     #[test]
-    fn an_interval_of_durability_is_between_a_millisecond_and_ten_seconds() {
-        assert_eq!(node(&[("durability", "interval:50ms")]), [""; 0]);
-        assert_eq!(
-            node(&[("durability", "interval:11s")]),
-            ["`durability` is interval:11s (DQ_DURABILITY), but it must be an interval between 1ms and 10s: write \
-              `durability = \"interval:10s\"`"]
-        );
-    }
-
-    #[test]
-    fn a_lookahead_is_short_and_in_whole_milliseconds() {
-        assert_eq!(topic(&[("lookahead", "50ms")]), [""; 0]);
-        assert_eq!(
-            topic(&[("lookahead", "51ms")]),
-            [
-                "`lookahead` of topic `t` is 51ms (DQ_LOOKAHEAD), but it must be between 0s and 50ms: write `lookahead = \"50ms\"` or less"
-            ]
-        );
-        assert_eq!(
-            topic(&[("lookahead", "1500us")]),
-            [
-                "`lookahead` of topic `t` is 1ms 500us (DQ_LOOKAHEAD), but it must be whole milliseconds: write `lookahead = \"1ms\"`"
-            ]
-        );
-    }
-
-    #[test]
-    fn a_history_is_bounded_and_kept_after_the_end_only_where_there_is_one() {
-        assert_eq!(topic(&[("history", "100"), ("history_after", "30d")]), [""; 0]);
-        assert_eq!(topic(&[("history", "0")]), [""; 0]);
-        assert_eq!(
-            topic(&[("history", "101"), ("history_after", "31d")]),
-            [
-                "`history` of topic `t` is 101 (DQ_HISTORY), but it must be between 0 and 100: write `history = 100` or less",
-                "`history_after` of topic `t` is 31d (DQ_HISTORY_AFTER), but it must be between 0s and 30d: write `history_after = \"30d\"` or less",
-            ]
-        );
-        assert_eq!(
-            topic(&[("history_after", "1d")]),
-            [
-                "`history_after` of topic `t` is 1d (DQ_HISTORY_AFTER), but it must be 0s where `history` is not set: write `history = 20` beside it"
-            ]
-        );
-    }
-
-    #[test]
-    fn a_batch_is_bounded_by_a_count_and_a_size() {
-        assert_eq!(topic(&[("batch", "1000"), ("batch_bytes", "16777216")]), [""; 0]);
-        assert_eq!(
-            topic(&[("batch", "1001"), ("batch_bytes", "0")]),
-            [
-                "`batch` of topic `t` is 1001 (DQ_BATCH), but it must be between 1 and 1000: write `batch = 1000` or less",
-                "`batch_bytes` of topic `t` is 0 (DQ_BATCH_BYTES), but it must be between 1 and 16777216: write `batch_bytes = 1` or more",
-            ]
-        );
-    }
-
-    #[test]
-    fn jobs_that_are_acked_on_claim_have_no_limit_over_all_nodes() {
-        assert_eq!(topic(&[("cluster_concurrency", "5")]), [""; 0]);
-        assert_eq!(
-            topic(&[("cluster_concurrency", "5"), ("ack", "on_claim")]),
-            [
+    fn the_problems_of_a_topic_name_setting_value_limit_and_fix() {
+        let cases: [Case<'_>; 15] = [
+            (&[], ""),
+            (&[("lookahead", "50ms")], ""),
+            (&[("history", "100"), ("history_after", "30d")], ""),
+            (&[("history", "0")], ""),
+            (&[("batch", "1000"), ("batch_bytes", "16777216")], ""),
+            (&[("cluster_concurrency", "5")], ""),
+            (&[("group_concurrency", "2"), ("group_burst", "3")], ""),
+            (
+                &[("concurrency", "0"), ("dead_most", "0"), ("unacked_age", "4000d")],
+                "`concurrency` of topic `t` is 0 (DQ_CONCURRENCY), but it must be between 1 and 100000: write `concurrency = 1` or more\n\
+                 `unacked_age` of topic `t` is 4000d (DQ_UNACKED_AGE), but it must be between 1ms and 3650d: write `unacked_age = \"3650d\"` or less\n\
+                 `dead_most` of topic `t` is 0 (DQ_DEAD_MOST), but it must be between 1 and 10000000: write `dead_most = 1` or more",
+            ),
+            (
+                &[("lookahead", "51ms")],
+                "`lookahead` of topic `t` is 51ms (DQ_LOOKAHEAD), but it must be between 0s and 50ms: write `lookahead = \"50ms\"` or less",
+            ),
+            (
+                &[("lookahead", "1500us")],
+                "`lookahead` of topic `t` is 1ms 500us (DQ_LOOKAHEAD), but it must be whole milliseconds: write `lookahead = \"1ms\"`",
+            ),
+            (
+                &[("history", "101"), ("history_after", "31d")],
+                "`history` of topic `t` is 101 (DQ_HISTORY), but it must be between 0 and 100: write `history = 100` or less\n\
+                 `history_after` of topic `t` is 31d (DQ_HISTORY_AFTER), but it must be between 0s and 30d: write `history_after = \"30d\"` or less",
+            ),
+            (
+                &[("history_after", "1d")],
+                "`history_after` of topic `t` is 1d (DQ_HISTORY_AFTER), but it must be 0s where `history` is not set: write `history = 20` beside it",
+            ),
+            (
+                &[("batch", "1001"), ("batch_bytes", "0")],
+                "`batch` of topic `t` is 1001 (DQ_BATCH), but it must be between 1 and 1000: write `batch = 1000` or less\n\
+                 `batch_bytes` of topic `t` is 0 (DQ_BATCH_BYTES), but it must be between 1 and 16777216: write `batch_bytes = 1` or more",
+            ),
+            (
+                &[("cluster_concurrency", "5"), ("ack", "on_claim")],
                 "`cluster_concurrency` of topic `t` is 5 (DQ_CLUSTER_CONCURRENCY), but it must be absent where `ack` is on_claim: \
-                 write `ack = \"on_return\"`, or take `cluster_concurrency` away"
-            ]
-        );
-    }
-
-    #[test]
-    fn a_group_of_one_job_has_no_burst() {
-        assert_eq!(topic(&[("group_concurrency", "2"), ("group_burst", "3")]), [""; 0]);
-        assert_eq!(
-            topic(&[("group_concurrency", "1"), ("group_burst", "3")]),
-            [
+                 write `ack = \"on_return\"`, or take `cluster_concurrency` away",
+            ),
+            (
+                &[("group_concurrency", "1"), ("group_burst", "3")],
                 "`group_burst` of topic `t` is 3 (DQ_GROUP_BURST), but it must be 0 where `group_concurrency` is 1 or absent: \
-                 write `group_concurrency = 2` or more, or take `group_burst` away"
-            ]
-        );
+                 write `group_concurrency = 2` or more, or take `group_burst` away",
+            ),
+        ];
+        for (settings, problems) in cases {
+            assert_eq!(text_of(&check_topic("t", &Resolved::of_variables(settings))), problems, "{settings:?}");
+        }
     }
 
     #[test]
     fn a_batch_is_not_acked_on_claim() {
-        let resolved = |text| Resolved::from_changes(&changes::<TopicSettings>(&[("ack", text)]));
+        let resolved = |text| Resolved::of_variables(&[("ack", text)]);
         assert_eq!(check_batches("t", &resolved("on_return")), None);
         assert_eq!(
             check_batches("t", &resolved("on_claim")).map(|problem| problem.to_string()).as_deref(),
@@ -387,7 +321,7 @@ mod tests {
         let problems = |retry: RetryPolicy| {
             let mut resolved = Resolved::from_changes(&[]);
             resolved.settings = TopicSettings { retry, ..TopicSettings::default() };
-            check_topic("t", &resolved).iter().map(ToString::to_string).collect::<Vec<_>>()
+            text_of(&check_topic("t", &resolved))
         };
         let fixed = |days: u32| RetryPolicy::Fixed { delay: DAY * days, times: 1 };
         let exponential = |first: u32, longest: u32, jitter| {
@@ -395,10 +329,10 @@ mod tests {
             RetryPolicy::Exponential { first, times: 1, factor: 3, longest, jitter }
         };
         for good in [fixed(3650), exponential(3600, 3600, 1)] {
-            assert_eq!(problems(good), [""; 0]);
+            assert_eq!(problems(good), "");
         }
         for bad in [fixed(3651), exponential(3600, 3600, 2), exponential(2, 1, 0)] {
-            let found = problems(bad).join("; ");
+            let found = problems(bad);
             assert!(found.contains("at most 3650d, and whose `max` is no shorter than its first delay"), "{found}");
         }
     }

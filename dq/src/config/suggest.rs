@@ -12,16 +12,3 @@ pub(crate) fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>)
 pub(crate) fn did_you_mean(suggestion: Option<&String>) -> String {
     suggestion.map_or_else(String::new, |name| format!(": did you mean `{name}`?"))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_a_near_name_is_suggested() {
-        let known = ["lease", "grace", "renewal"];
-        assert_eq!(nearest("leese", known).as_deref(), Some("lease"));
-        assert_eq!(nearest("Renewel", known).as_deref(), Some("renewal"));
-        assert_eq!(nearest("concurrency", known), None);
-    }
-}

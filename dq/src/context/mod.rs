@@ -46,6 +46,3 @@ pub use node::{BroadcastPlan, Plan, Running, TopicPlan, start};
 pub use problems::{BadStoreUrl, ListenerAt, Need, Problem};
 
 use crate::environment::panic_message;
-
-#[cfg(test)]
-mod tests;

@@ -98,6 +98,7 @@ mod tests {
                 Charge::Counted(more) => crashes = more,
                 Charge::Convicted(count) => {
                     assert_eq!(Suspicion::of(count, cap), Suspicion::Alone, "its `final_retry` runs alone");
+                    assert_eq!(Charge::of(count - 1, Some(Isolation::Alone), true, cap), Charge::Convicted(count));
                     assert_eq!(Charge::of(count, Some(Isolation::Alone), true, cap), Charge::Dead);
                     return caused;
                 }
@@ -137,11 +138,5 @@ mod tests {
         for crashes in 2..9 {
             assert_eq!(Charge::of(crashes, None, false, 3), Charge::Counted(crashes));
         }
-    }
-
-    #[test]
-    fn a_job_whose_attempts_are_spent_gets_its_final_retry_before_crashes_make_it_dead() {
-        assert_eq!(Charge::of(4, Some(Isolation::Alone), true, 3), Charge::Convicted(5));
-        assert_eq!(Charge::of(5, Some(Isolation::Alone), true, 3), Charge::Dead);
     }
 }

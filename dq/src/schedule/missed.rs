@@ -85,14 +85,6 @@ mod tests {
     }
 
     #[test]
-    fn missed_ticks_follow_the_policy() {
-        let hourly = every(3600);
-        assert_eq!(hourly.fire(secs(3600), secs(12_000), OnMissed::Skip, 9), fired(&[], 14_400, true));
-        assert_eq!(hourly.fire(secs(3600), secs(12_000), OnMissed::Once, 9), fired(&[10_800], 14_400, true));
-        assert_eq!(hourly.fire(secs(3600), secs(12_000), OnMissed::All, 9), fired(&[3600, 7200, 10_800], 14_400, true));
-    }
-
-    #[test]
     fn a_tick_that_is_only_late_is_missed_after_a_minute() {
         let daily = every(86_400);
         assert_eq!(daily.fire(secs(86_400), secs(86_460), OnMissed::Skip, 9), fired(&[86_400], 172_800, false));

@@ -86,16 +86,6 @@ mod tests {
     }
 
     #[test]
-    fn a_history_keeps_the_newest_moves() {
-        let mut history = String::new();
-        for n in 1..=5 {
-            append(&mut history, at(n), &JobMove::Added { due: at(10 * n) }, 3);
-        }
-        let kept = [3, 4, 5].map(|n| (at(n), JobMove::Added { due: at(10 * n) }));
-        assert_eq!(read(&history), kept);
-    }
-
-    #[test]
     fn a_history_is_bounded_in_bytes_and_keeps_the_last_move() {
         let mut history = String::new();
         let by = |letter: char| JobMove::Deleted { by: letter.to_string().repeat(1_500) };
@@ -117,13 +107,8 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_over_the_limits_is_refused() {
-        let most = HistorySetting { moves: LONGEST_HISTORY, after: LONGEST_HISTORY_AFTER };
-        assert_eq!(most.check().unwrap(), most);
-        assert!(HistorySetting { moves: LONGEST_HISTORY + 1, ..most }.check().is_err());
-        let longer = LONGEST_HISTORY_AFTER + Duration::from_millis(1);
-        assert!(HistorySetting { after: longer, ..most }.check().is_err());
-        let part = HistorySetting { after: Duration::from_micros(1_500), ..most };
+    fn a_part_of_a_millisecond_after_the_end_counts_as_a_whole_one() {
+        let part = HistorySetting { moves: 1, after: Duration::from_micros(1_500) };
         assert_eq!(part.check().unwrap().after, Duration::from_millis(2));
     }
 }

@@ -186,22 +186,6 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_comes_back_in_a_quiet_time() {
-        let rate: Rate = "10/s, burst 5".parse().unwrap();
-        assert_eq!(claims(rate, &[(0, 100)]).len(), 6, "one, and the burst");
-        assert_eq!(claims(rate, &[(0, 100), (100_600, 100)]).len(), 7);
-        assert_eq!(claims(rate, &[(0, 100), (60_000_000, 100)]).len(), 12);
-    }
-
-    #[test]
-    fn a_clock_that_jumps_back_or_a_new_rate_costs_one_interval_at_most() {
-        let rate: Rate = "10/s".parse().unwrap();
-        let pace = Pace::new(rate, NOW + 3_600_000_000, NOW);
-        assert_eq!((pace.room(), pace.next(0, None).0), (0, NOW + 100_500));
-        assert_eq!(Pace::after(rate, NOW), NOW + 100_500);
-    }
-
-    #[test]
     fn the_largest_numbers_are_exact_in_a_script() {
         let rate: Rate = "1000000/d, burst 10000".parse().unwrap();
         let pace = Pace::new(rate, 0, NOW);

@@ -21,7 +21,8 @@ fn the_flag_outweighs_the_variable_and_that_the_file() {
         done(&["add", name, "1", "--store", &server.url(), "--app", "shop"], "");
     }
     let here = directory("precedence");
-    std::fs::write(here.join("dq.toml"), format!("store = \"{}\"\napp = \"shop\"\n", servers[2].url())).unwrap();
+    let file = format!("store = \"{}\"\napp = \"shop\"\nlease = \"30s\"\n", servers[2].url());
+    std::fs::write(here.join("dq.toml"), file).unwrap();
     let topics = |flags: &[&str], variable: Option<String>| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_dq"));
         command.arg("topics").args(flags).current_dir(&here).env_remove("DQ_STORE");
@@ -120,11 +121,9 @@ fn a_payload_comes_from_stdin_and_an_output_that_nobody_reads_ends_it() {
     assert!(refused.code == Some(1) && refused.stderr.contains("is not JSON"), "{refused:?}");
     let lines: Vec<_> = (0..5_000).map(|n| job(&format!("{n:05}"), "dead")).collect();
     done(&["import", &url], &export_of(&[&[topic("orders")][..], &lines].concat()));
-    let line = format!(
-        "{} jobs orders -s dead --all {} | head -c 10; exit ${{PIPESTATUS[0]}}",
-        env!("CARGO_BIN_EXE_dq"),
-        frame.join(" ")
-    );
-    let ended = Ended::from(Command::new("bash").args(["-c", &line]).output().unwrap());
-    assert_eq!((ended.code, ended.stderr.as_str()), (Some(141), ""));
+    for verb in [format!("jobs orders -s dead --all {}", frame.join(" ")), format!("export {url} --app shop")] {
+        let line = format!("{} {verb} | head -c 10; exit ${{PIPESTATUS[0]}}", env!("CARGO_BIN_EXE_dq"));
+        let ended = Ended::from(Command::new("bash").args(["-c", &line]).output().unwrap());
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(141), ""), "{verb}");
+    }
 }

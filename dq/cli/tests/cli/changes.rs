@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use dq::environment::WallClock;
-use dq::job::{AppName, Fence, JobId, Metadata, NodeId, ProducerId, Record, TopicKey, TopicName};
+use dq::job::{Fence, JobId, Metadata, NodeId, ProducerId, Record, TopicKey};
 use dq::store::memory::MemoryStore;
 use dq::store::{
     CopyPlace, Import, Interest, JobCopy, Link, LinkOptions, OnDuplicate, Producer, Query, QueryReply, Signals, Store,
@@ -17,17 +17,13 @@ use dq_cli::progress::Progress;
 use dq_cli::{Repeating, export, import};
 use futures_util::future::BoxFuture;
 
-use crate::round_trip::choice;
+use crate::round_trip::{choice, key, options};
 
 /// A memory store to which somebody adds a job once a page of an export was read.
 #[derive(Debug)]
 struct BusyStore {
     inner: MemoryStore,
     is_changed: AtomicBool,
-}
-
-fn key() -> TopicKey {
-    TopicKey { app: AppName::new("shop").unwrap(), topic: TopicName::new("orders").unwrap() }
 }
 
 /// Adds a DEAD job.
@@ -88,16 +84,8 @@ async fn an_export_whose_topic_changes_is_refused_and_cannot_be_imported_unnotic
     let what = "topic `orders` changed while it was read (1 dead jobs before, 2 read, 2 after)";
     assert!(failed.to_string().starts_with(what), "{failed}");
 
-    let options = import::Options {
-        app: None,
-        on_duplicate: OnDuplicate::Keep,
-        partial: false,
-        cut_ahead: false,
-        repeating: Repeating(Duration::ZERO),
-        producer: ProducerId::new("p"),
-    };
     let new = MemoryStore::new(Arc::new(WallClock));
-    let failed = import::import(&new, &options, &written[..], &Progress::hidden()).await.unwrap_err();
+    let failed = import::import(&new, &options("p"), &written[..], &Progress::hidden()).await.unwrap_err();
     assert!(matches!(failed, Failure::CutOff { .. }), "{failed}");
 }
 

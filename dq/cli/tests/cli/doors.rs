@@ -2,7 +2,6 @@
 //! export and an import elsewhere. All doors and all stores accept the same values.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +13,7 @@ use dq::store::{
     Numbered, OnDead, OnDuplicate, OutboxEntry, OutboxPosition, SetChange, SetVerb, Store, relay_of,
 };
 use dq::time::Timestamp;
+use dq_tests::file::Folder;
 use dq_tests::limits::{Sample, samples};
 use dq_tests::redis::RedisServer;
 
@@ -158,14 +158,7 @@ impl Doors<'_> {
             };
             let (mut last_seen, mut claimed, mut is_over) = (page.lease_status.sequence, Vec::new(), false);
             while !is_over {
-                let transfer = Transfer {
-                    last_seen,
-                    limit: 100,
-                    bytes: USUAL_BYTES,
-                    lease: MINUTE,
-                    fallback: MINUTE,
-                    lookahead: Duration::ZERO,
-                };
+                let transfer = Transfer::new(last_seen, 100, MINUTE);
                 let Sequenced::Done(some) = link.step(transfer).await.unwrap() else { panic!("the number is right") };
                 last_seen = some.lease_status.sequence;
                 is_over = some.claims.is_empty();
@@ -252,26 +245,19 @@ fn within() -> BTreeSet<String> {
     within
 }
 
-fn directory(name: &str) -> PathBuf {
-    let path = std::env::temp_dir().join(format!("dq-doors-{}-{name}", std::process::id()));
-    drop(std::fs::remove_dir_all(&path));
-    path
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_value_that_a_door_accepts_survives_a_step_an_opening_and_an_export() {
     let wanted = within();
     let store = memory();
     assert_eq!(survives(async || Arc::clone(&store)).await, wanted);
 
-    let path = directory("all");
+    let folder = Folder::unmade();
     let open = async || -> Arc<dyn Store> {
-        let store: Arc<dyn Store> = Arc::new(FileStore::new(&path));
+        let store: Arc<dyn Store> = Arc::new(FileStore::new(folder.path()));
         store.prepare().await.unwrap();
         store
     };
     assert_eq!(survives(open).await, wanted);
-    std::fs::remove_dir_all(&path).unwrap();
 
     let server = RedisServer::start();
     let store = keyspaces(&server)();

@@ -8,15 +8,14 @@ use base64::prelude::BASE64_STANDARD;
 use dq::job::{Codec, JobId, Metadata, NodeId, ProducerId, Record, Sequence, TopicKey, TopicName, limits};
 use dq::store::step::{Change, Ending, Outcome, Reconcile, Sequenced, Settle, Transfer, USUAL_BYTES};
 use dq::store::{
-    BatchAnswer, Command, CommandKind, FollowUpBatch, FollowUps, MOST_AHEAD, NewJob, Numbered, OnDuplicate, Store,
-    relay_of,
+    BatchAnswer, Command, CommandKind, FollowUpBatch, FollowUps, MOST_AHEAD, NewJob, Numbered, Store, relay_of,
 };
 use dq_cli::failure::Failure;
+use dq_cli::import;
 use dq_cli::progress::Progress;
-use dq_cli::{Repeating, import};
 use dq_tests::redis::RedisServer;
 
-use crate::round_trip::{exported, imported, key, keyspaces, memory};
+use crate::round_trip::{exported, imported, key, keyspaces, memory, options};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -39,14 +38,7 @@ async fn run_with(store: &dyn Store, follow_ups: &[(&str, &str)]) {
     store.producer(&key(), &ProducerId::new("p")).add(add).await.unwrap();
     let reconcile = Reconcile { last_seen: Sequence(0), after: None, limit: 10 };
     let Sequenced::Done(page) = node.step(reconcile).await.unwrap() else { panic!("a first reconcile is let in") };
-    let transfer = Transfer {
-        last_seen: page.lease_status.sequence,
-        limit: 1,
-        bytes: USUAL_BYTES,
-        lease: MINUTE,
-        fallback: MINUTE,
-        lookahead: Duration::ZERO,
-    };
+    let transfer = Transfer::new(page.lease_status.sequence, 1, MINUTE);
     let Sequenced::Done(transferred) = node.step(transfer).await.unwrap() else { panic!("the node is up to date") };
     let mut follows = FollowUps::default();
     for (target, name) in follow_ups {
@@ -117,14 +109,7 @@ fn export_with(position: u64, after: u64, jobs: &[NewJob]) -> String {
 }
 
 async fn tried(store: &dyn Store, text: &str, cut_ahead: bool) -> Result<import::Report, Failure> {
-    let options = import::Options {
-        app: Some(key().app),
-        on_duplicate: OnDuplicate::Keep,
-        partial: false,
-        cut_ahead,
-        repeating: Repeating(Duration::from_secs(5)),
-        producer: ProducerId::new("p"),
-    };
+    let options = import::Options { cut_ahead, ..options("p") };
     import::import(store, &options, text.as_bytes(), &Progress::hidden()).await
 }
 

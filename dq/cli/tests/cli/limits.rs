@@ -1,34 +1,26 @@
 //! Each limit of the format, at it and beyond it, through `dq import`, whole records and words alike.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use dq::environment::WallClock;
-use dq::job::{AppName, Codec, JobId, Metadata, ProducerId, Record, TopicName, limits};
+use dq::job::{Codec, JobId, Metadata, Record, TopicName, limits};
 use dq::store::memory::MemoryStore;
-use dq::store::{CopyPlace, JobCopy, OnDuplicate};
+use dq::store::{CopyPlace, JobCopy};
 use dq::time::Timestamp;
 use dq_cli::failure::Failure;
+use dq_cli::import;
 use dq_cli::job_line::JobLine;
 use dq_cli::progress::Progress;
-use dq_cli::{Repeating, import};
 use dq_tests::limits::{Sample, samples};
 
 use crate::program::{export_of, job, topic};
+use crate::round_trip::options;
 
 /// Imports one line of a job, under a topic with this fence.
 async fn imported(line: String, fence: u64) -> Result<(), Failure> {
     let store = MemoryStore::new(Arc::new(WallClock));
-    let options = import::Options {
-        app: Some(AppName::new("shop").unwrap()),
-        on_duplicate: OnDuplicate::Keep,
-        partial: false,
-        cut_ahead: false,
-        repeating: Repeating(Duration::from_secs(5)),
-        producer: ProducerId::new("p"),
-    };
     let text = export_of(&[topic("orders").replace("1763000000000001", &fence.to_string()), line]);
-    import::import(&store, &options, text.as_bytes(), &Progress::hidden()).await.map(drop)
+    import::import(&store, &options("p"), text.as_bytes(), &Progress::hidden()).await.map(drop)
 }
 
 /// The lines of a sample: the whole record, and the words of it where it has some.

@@ -11,7 +11,7 @@ use dq::job::{
 };
 use dq::store::memory::MemoryStore;
 use dq::store::redis::RedisStore;
-use dq::store::step::{Reconcile, Sequenced, Transfer, USUAL_BYTES};
+use dq::store::step::{Reconcile, Sequenced, Transfer};
 use dq::store::{BatchAnswer, CopyPlace, Import, ImportOutcome, JobCopy, OnDuplicate, Store};
 use dq::time::Timestamp;
 use dq_cli::arguments::{Arguments, Command};
@@ -112,17 +112,14 @@ pub(crate) async fn exported(store: &dyn Store, arguments: &[&str]) -> String {
     String::from_utf8(out).unwrap()
 }
 
+/// What an import does that says nothing else.
+pub(crate) fn options(producer: &str) -> import::Options {
+    let (on_duplicate, producer) = (OnDuplicate::Keep, ProducerId::new(producer));
+    import::Options { app: None, on_duplicate, partial: false, cut_ahead: false, repeating: REPEATING, producer }
+}
+
 pub(crate) async fn imported(store: &dyn Store, text: &str, producer: &str) -> import::Report {
-    let producer = ProducerId::new(producer);
-    let options = import::Options {
-        app: None,
-        on_duplicate: OnDuplicate::Keep,
-        partial: false,
-        cut_ahead: false,
-        repeating: REPEATING,
-        producer,
-    };
-    import::import(store, &options, text.as_bytes(), &Progress::hidden()).await.unwrap()
+    import::import(store, &options(producer), text.as_bytes(), &Progress::hidden()).await.unwrap()
 }
 
 pub(crate) fn key() -> TopicKey {
@@ -140,16 +137,7 @@ async fn fill(store: &dyn Store, copies: &[JobCopy], claims: usize) {
     let link = store.link(&key(), &NodeId::new("n"));
     let reconcile = Reconcile { last_seen: Sequence(0), after: None, limit: 10 };
     let Sequenced::Done(page) = link.step(reconcile).await.unwrap() else { panic!("a first reconcile is let in") };
-    let minute = Duration::from_secs(60);
-    let transfer = Transfer {
-        last_seen: page.lease_status.sequence,
-        limit: claims,
-        bytes: USUAL_BYTES,
-        lease: minute,
-        fallback: minute,
-        lookahead: Duration::ZERO,
-    };
-    link.step(transfer).await.unwrap();
+    link.step(Transfer::new(page.lease_status.sequence, claims, Duration::from_secs(60))).await.unwrap();
 }
 
 fn sorted(text: &str) -> Vec<&str> {

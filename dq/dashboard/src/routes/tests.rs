@@ -9,6 +9,7 @@ use axum::http::header::{ALLOW, AUTHORIZATION, CONTENT_TYPE, COOKIE, HOST};
 use axum::http::{Method, Request, StatusCode};
 use axum::response::Response;
 use dq::Provider;
+use serde_json::Value;
 use tower::ServiceExt;
 
 use super::*;
@@ -134,6 +135,20 @@ async fn each_route_of_the_router_has_a_row() {
         let of_rows: BTreeSet<_> = rows.keys().filter(|(of, _)| of == path).map(|(_, method)| *method).collect();
         assert_eq!(served, of_rows, "{path}");
     }
+    let answer = ask(&app, &router, "GET", "/api/v1/openapi.json", Some(all)).await;
+    let document: Value = serde_json::from_slice(&to_bytes(answer.into_body(), 1 << 20).await.unwrap()).unwrap();
+    assert!(document["openapi"].as_str().unwrap().starts_with("3.1"), "{document}");
+    assert_eq!(document["components"]["securitySchemes"]["token"]["scheme"], "bearer");
+    let mut described = BTreeSet::from([("/api/v1/openapi.json".to_owned(), "GET".to_owned())]); // all but itself
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            assert!(!operation["summary"].as_str().unwrap_or_default().is_empty(), "{method} {path} has no summary");
+            described.insert((format!("/api/v1{path}"), method.to_uppercase()));
+        }
+    }
+    let of_api = rows.keys().filter(|(path, method)| path.starts_with("/api/") && *method != "HEAD");
+    let of_api: BTreeSet<_> = of_api.map(|(path, method)| (path.clone(), (*method).to_owned())).collect();
+    assert_eq!(described, of_api);
 }
 
 #[tokio::test]

@@ -1,6 +1,5 @@
 //! The JSON API.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -167,27 +166,6 @@ async fn a_change_that_names_another_version_is_refused() {
     assert_eq!(gone.json(), json!({ "changed": true, "found": "delayed" }));
 }
 
-#[tokio::test]
-async fn bulk_changes_go_step_by_step() {
-    let provider = provider("api-bulk").await;
-    let topic = provider.topic("mail").unwrap();
-    for n in 0..150 {
-        topic.add_json(json!(n)).id(format!("a{n}")).after("1h").await.unwrap();
-    }
-    let mut program = Visitor::free(provider.clone());
-    let (mut changed, mut after) = (0, Value::Null);
-    loop {
-        let step = json!({ "action": "delete", "state": "delayed", "after": after });
-        let done = program.call(Method::POST, "/topics/mail/bulk", &step).await.json();
-        changed += done["changed"].as_u64().unwrap();
-        after = done["next"].clone();
-        if after.is_null() {
-            break;
-        }
-    }
-    assert_eq!((changed, topic.counts().await.unwrap().delayed), (150, 0));
-}
-
 /// A time with a fraction lost its offset: a job was due hours late, and a bulk delete took jobs that did not match.
 #[tokio::test]
 async fn a_time_keeps_its_offset_and_one_without_an_offset_is_refused() {
@@ -254,46 +232,6 @@ async fn a_request_that_makes_no_sense_is_told_what_is_wrong() {
         let answer = program.call(method, path, &body).await;
         assert_eq!(answer.status.as_u16(), status, "{path} {body}: {}", answer.body);
         assert!(answer.json()["error"].as_str().unwrap().contains(says), "{path}: {}", answer.body);
-    }
-}
-
-/// What the sources say is a route, against the document.
-#[tokio::test]
-async fn the_document_has_every_route_and_every_route_answers() {
-    let mut program = Visitor::free(provider("document").await);
-    let document = program.get("/api/v1/openapi.json").await.json();
-    assert!(document["openapi"].as_str().unwrap().starts_with("3.1"), "{document}");
-    assert_eq!(document["components"]["securitySchemes"]["token"]["scheme"], "bearer");
-    let mut described = BTreeSet::new();
-    for (path, item) in document["paths"].as_object().unwrap() {
-        for (method, operation) in item.as_object().unwrap() {
-            assert!(!operation["summary"].as_str().unwrap_or_default().is_empty(), "{method} {path} has no summary");
-            described.insert((method.to_uppercase(), path.clone()));
-        }
-    }
-    let sources = [
-        include_str!("../../src/api/read.rs"),
-        include_str!("../../src/api/change.rs"),
-        include_str!("../../src/api/bulk.rs"),
-        include_str!("../../src/api/add.rs"),
-        include_str!("../../src/api/sets.rs"),
-    ];
-    let written: BTreeSet<_> = sources
-        .iter()
-        .flat_map(|text| text.split('"'))
-        .filter(|text| text.starts_with('/') && !text.starts_with("//"))
-        .map(str::to_owned)
-        .collect();
-    let paths: BTreeSet<_> = described.iter().map(|(_, path)| path.clone()).collect();
-    assert_eq!(paths, written, "each path of the sources is served and described");
-    assert_eq!(described.len(), 31);
-    for (method, path) in described {
-        let path = path.replace("{topic}", "mail").replace("{id}", "none");
-        let answer = program.call(method.parse().unwrap(), &path, &json!({})).await;
-        assert!(
-            !answer.body.contains("no such path") && answer.status != StatusCode::METHOD_NOT_ALLOWED,
-            "{method} {path}"
-        );
     }
 }
 

@@ -127,6 +127,11 @@ async fn many_jobs_are_rescheduled_run_and_requeued_in_steps_that_say_how_far_th
     let first = visitor.confirm(query, "").await;
     assert!(to_its_end(&mut visitor, query, first).await.body.contains("<b>1</b> changed of <b>251</b> looked at"));
     while topic.counts().await.unwrap().ready == 0 {} // it is due with the next millisecond at the latest
+    let query = "action=delete&topic=mail&state=delayed&id_prefix=other";
+    let first = visitor.confirm(query, "").await;
+    let last = to_its_end(&mut visitor, query, first).await.body;
+    assert!(last.contains("All done") && last.contains("<b>1</b> changed"), "{last}");
+    assert_eq!(topic.counts().await.unwrap().delayed, 250);
     let nonsense = visitor.get("/confirm?action=requeue&topic=mail&state=odd").await;
     assert_eq!(nonsense.status, StatusCode::BAD_REQUEST);
 }

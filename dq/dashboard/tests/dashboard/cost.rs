@@ -6,17 +6,22 @@ use dq::Provider;
 use dq::job::{AppName, NodeId, Sequence, TopicKey, TopicName};
 use dq::store::Store;
 use dq::store::redis::RedisStore;
-use dq::store::step::{Reconcile, Sequenced, Transfer, USUAL_BYTES};
+use dq::store::step::{Reconcile, Sequenced, Transfer};
 use dq_tests::redis::RedisServer;
 use serde_json::json;
 
 use super::visitor::Visitor;
 
-/// How many queries the store answers while a page is made: scripts, and the commands that no script sends.
+/// How many queries the store answers while a page is made: scripts, and the commands that no script sends. A page for people has one
+/// heading.
 async fn queries(server: &RedisServer, visitor: &mut Visitor, page: &str) -> (u64, usize) {
     server.command(&["CONFIG", "RESETSTAT"]);
     let answer = visitor.get(page).await;
     assert_eq!(answer.status.as_u16(), 200, "{page}: {}", answer.body);
+    if !page.starts_with("/api/") {
+        assert_eq!(answer.body.matches("<h1>").count(), 1, "{page}");
+        assert!(answer.body.contains("<main") && answer.body.contains("lang=\"en\""), "{page}");
+    }
     let calls = server.calls();
     let scripts = calls.get("evalsha").copied().unwrap_or(0) + calls.get("eval").copied().unwrap_or(0);
     // Without a script each command is a query.
@@ -33,9 +38,8 @@ async fn claim(server: &RedisServer, topic: &str, nodes: usize) {
         let link = store.link(&key, &NodeId::new(format!("web-{n:03}-v1.2.3-692290e7-012ec2040ea64cf6")));
         let reconcile = Reconcile { last_seen: Sequence::default(), after: None, limit: 1 };
         let Sequenced::Done(reconciled) = link.step(reconcile).await.unwrap() else { panic!("a first page") };
-        let (lease, last_seen) = (Duration::from_secs(600), reconciled.lease_status.sequence);
-        let (bytes, lookahead) = (USUAL_BYTES, Duration::ZERO);
-        link.step(Transfer { last_seen, limit: 1, bytes, lease, fallback: lease, lookahead }).await.unwrap();
+        let last_seen = reconciled.lease_status.sequence;
+        link.step(Transfer::new(last_seen, 1, Duration::from_secs(600))).await.unwrap();
     }
 }
 
@@ -66,16 +70,19 @@ async fn a_page_makes_at_most_20_queries_and_is_bounded() {
         home.add_json(json!(n)).id("a").member_of(&home, format!("{}{n:03}", "s".repeat(253))).await.unwrap();
     }
     let mut visitor = Visitor::free(provider);
-    visitor.get("/").await; // the server learns the scripts
+    queries(&server, &mut visitor, "/").await; // the server learns the scripts
     let mut unasked = Vec::new();
     for page in [
         "/?sort=late".to_owned(),
+        "/?scale=hours&sort=late".into(),
+        "/?scale=days&sort=dead".into(),
         "/?after=topic-10".into(),
         "/?after=topic-35&scale=days".into(),
         "/topic?topic=topic-01".into(),
         "/jobs?topic=topic-01".into(),
         "/jobs?topic=topic-01&error=none".into(),
         "/jobs?topic=topic-01&state=running&id_prefix=none".into(),
+        "/jobs?topic=topic-01&state=dead&error=x&attempts=1&id_prefix=a&header=a%3Db&from=2026-11-23T14:05:00Z".into(),
         format!("/job?topic=topic-00&id={id}"),
         "/dead".into(),
         "/unacked".into(),
@@ -88,6 +95,7 @@ async fn a_page_makes_at_most_20_queries_and_is_bounded() {
         "/sets?topic=topic-02".into(),
         format!("/set?topic=topic-02&name={name}"),
         "/settings".into(),
+        "/confirm?action=pause&topic=topic-01".into(),
         "/api/v1/topics".into(),
         "/api/v1/topics/topic-01/timeline".into(),
         "/api/v1/topics/topic-01/nodes".into(),
@@ -100,8 +108,10 @@ async fn a_page_makes_at_most_20_queries_and_is_bounded() {
         }
         assert!((100..150_000).contains(&bytes), "{page}: {bytes} bytes");
     }
-    // The first four ask for a topic; the last one shows what the program knows of itself.
-    assert_eq!(unasked, ["/dead", "/unacked", "/nodes", "/schedules", "/settings"]);
+    // The first four ask for a topic, the last one for a confirmation; the settings are what the program knows of itself.
+    let asks_nothing =
+        ["/dead", "/unacked", "/nodes", "/schedules", "/settings", "/confirm?action=pause&topic=topic-01"];
+    assert_eq!(unasked, asks_nothing);
 }
 
 #[tokio::test]

@@ -349,6 +349,10 @@ async fn what_is_changed(reader: &mut Reader, shop: &Provider) {
     let step = json!({ "action": "delete", "state": "delayed" });
     let stepped = reader.call("POST /topics/{topic}/bulk", "many", "", step).await;
     assert_eq!(stepped["changed"], 100);
+    let step = json!({ "action": "delete", "state": "delayed", "after": stepped["next"] });
+    let last = reader.call("POST /topics/{topic}/bulk", "many", "", step).await;
+    assert_eq!((&last["changed"], &last["next"]), (&json!(50), &Value::Null));
+    assert_eq!(shop.topic("many").unwrap().counts().await.unwrap().delayed, 0);
     reader.call("POST /topics/{topic}/bulk", "many", "", json!({ "action": "eat", "state": "dead" })).await;
     reader.call("POST /topics/{topic}/resume", "waits", "", json!({})).await;
     reader.call("POST /topics/{topic}/undrain", "waits", "", json!({})).await;

@@ -16,41 +16,6 @@ use serde_json::json;
 
 use super::visitor::{Visitor, provider};
 
-const EVERY_PAGE: [&str; 17] = [
-    "/",
-    "/?scale=hours&sort=late",
-    "/?scale=days&sort=dead",
-    "/topic?topic=mail",
-    "/jobs?topic=mail&state=delayed",
-    "/jobs?topic=mail&state=dead&error=x&attempts=1&id_prefix=a&header=a%3Db&from=2026-11-23T14:05:00Z",
-    "/job?topic=mail&id=hostile",
-    "/dead",
-    "/unacked",
-    "/nodes",
-    "/doctor",
-    "/schedules",
-    "/schedules?topic=mail",
-    "/sets?topic=mail",
-    "/set?topic=mail&name=s",
-    "/settings",
-    "/confirm?action=pause&topic=mail",
-];
-
-#[tokio::test]
-async fn every_page_answers_and_has_one_heading() {
-    let provider = provider("every").await;
-    let mail = provider.topic("mail").unwrap();
-    mail.add_json(json!(1)).id("hostile").after("1h").await.unwrap();
-    mail.add_json(json!(1)).id("a").member_of(&mail, "s").await.unwrap();
-    let mut visitor = Visitor::free(provider);
-    for page in EVERY_PAGE {
-        let answer = visitor.get(page).await;
-        assert_eq!(answer.status, StatusCode::OK, "{page}: {}", answer.body);
-        assert_eq!(answer.body.matches("<h1>").count(), 1, "{page}");
-        assert!(answer.body.contains("<main") && answer.body.contains("lang=\"en\""), "{page}");
-    }
-}
-
 #[tokio::test]
 async fn hostile_ids_headers_and_topics_are_text() {
     let provider = provider("hostile").await;
@@ -109,29 +74,6 @@ async fn actions_ask_first_and_say_what_they_did() {
     assert!(topic.get("a").await.unwrap().is_none());
     let again = visitor.confirm("action=delete&topic=mail&id=a", "").await;
     assert_eq!(again.header("location"), "/job?topic=mail&id=a&done=nothing");
-}
-
-#[tokio::test]
-async fn a_bulk_change_goes_step_by_step_to_its_end() {
-    let provider = provider("bulk").await;
-    let topic = provider.topic("mail").unwrap();
-    for n in 0..250 {
-        topic.add_json(json!(n)).id(format!("a{n}")).after("1h").await.unwrap();
-    }
-    topic.add_json(json!(1)).id("b").after("1h").await.unwrap();
-    let mut visitor = Visitor::free(provider.clone());
-    let query = "action=delete&topic=mail&state=delayed&id_prefix=a";
-    let mut answer = visitor.confirm(query, "").await;
-    let mut steps = 1;
-    while answer.body.contains("Working on it") {
-        let fields = ["changed", "looked_at", "after_at", "after_id", "form_token"];
-        let fields = fields.map(|name| format!("{name}={}", answer.field(name))).join("&");
-        answer = visitor.post("/act", &format!("{query}&{fields}")).await;
-        steps += 1;
-    }
-    assert!(answer.body.contains("All done") && answer.body.contains("<b>250</b> changed"), "{}", answer.body);
-    assert!((3..=4).contains(&steps), "{steps}");
-    assert_eq!(topic.counts().await.unwrap().delayed, 1);
 }
 
 #[tokio::test]

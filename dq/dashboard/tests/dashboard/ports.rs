@@ -38,16 +38,6 @@ async fn another_port_that_gets_the_cookie_changes_nothing() {
     assert!(is_paused().await);
 }
 
-/// Where scripts are off, the forms work without a key.
-#[tokio::test]
-async fn a_browser_without_scripts_changes_things_too() {
-    let provider = provider("port-plain").await;
-    let mut browser = Visitor::of(Dashboard::new(provider.clone(), Access::token("ann", TOKEN)));
-    browser.post("/login", &format!("token={TOKEN}&key=")).await;
-    let done = browser.confirm("action=pause&topic=mail", "reason=x").await;
-    assert_eq!(done.status, StatusCode::SEE_OTHER, "{}", done.body);
-}
-
 #[tokio::test]
 async fn links_and_the_cookie_follow_the_prefix_that_a_trusted_proxy_stripped() {
     let provider = provider("prefix").await;

@@ -9,32 +9,17 @@ use serde_json::json;
 use super::log::Log;
 use super::visitor::{TOKEN, Visitor, provider};
 
-const ALL: [&str; 14] = [
-    "/",
-    "/topic?topic=a",
-    "/jobs?topic=a",
-    "/job?topic=a&id=b",
-    "/dead",
-    "/unacked",
-    "/nodes",
-    "/doctor",
-    "/schedules",
-    "/settings",
-    "/confirm?action=pause&topic=a",
-    "/live/overview",
-    "/live/topic?topic=a",
-    "/act",
-];
+/// A page, one about a topic, and one that lives. The unit tests of the routes ask all.
+const PAGES: [&str; 3] = ["/", "/topic?topic=a", "/live/overview"];
 
 #[tokio::test]
 async fn nothing_is_shown_without_the_token() {
     let provider = provider("token").await;
     provider.topic("secret-topic").unwrap().add_json(json!(1)).after("1h").await.unwrap();
     let mut visitor = Visitor::of(Dashboard::new(provider, Access::token("ann", TOKEN)));
-    for page in ALL {
+    for page in PAGES {
         let answer = visitor.get(page).await;
-        let refusals = [StatusCode::SEE_OTHER, StatusCode::UNAUTHORIZED, StatusCode::METHOD_NOT_ALLOWED];
-        let refused = refusals.contains(&answer.status);
+        let refused = [StatusCode::SEE_OTHER, StatusCode::UNAUTHORIZED].contains(&answer.status);
         assert!(refused && !answer.body.contains("secret"), "{page}: {} {}", answer.status, answer.body);
     }
     assert_eq!(visitor.post("/act", "action=pause&topic=a&reason=x").await.status, StatusCode::UNAUTHORIZED);
@@ -110,7 +95,7 @@ async fn a_hook_decides_and_names_who_it_was() {
     let provider = provider("hook").await;
     let who = |parts: &axum::http::request::Parts| parts.headers.get("x-user")?.to_str().ok().map(User::new);
     let mut visitor = Visitor::of(Dashboard::new(provider.clone(), Access::check(who)));
-    for page in ALL.into_iter().chain(["/api/v1/topics"]).filter(|page| *page != "/act") {
+    for page in PAGES.into_iter().chain(["/api/v1/topics"]) {
         assert_eq!(visitor.get(page).await.status, StatusCode::UNAUTHORIZED, "{page}");
     }
     let mut ann = visitor.with("x-user", "ann");

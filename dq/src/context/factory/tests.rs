@@ -189,14 +189,6 @@ async fn names_of_128_bytes_start_and_longer_ones_are_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_is_down_is_one_problem_among_the_others() {
-    let error = start_error(shop(Moody::new(Mood::Down)).listener::<Good>().lease("10m")).await;
-    assert!(matches!(error.problems(), [Problem::Setting(_), Problem::StoreUnreachable { .. }]), "{error}");
-    let text = "2. the store moody: cannot be reached: connection refused";
-    assert!(error.to_string().ends_with(text), "{error}");
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_store_that_does_not_answer_is_given_up_after_the_time_of_a_call() {
     let before = tokio::time::Instant::now();
     let error = start_error(shop(Moody::new(Mood::Silent)).listener::<Good>().call_total("3s")).await;

@@ -202,12 +202,6 @@ impl Running {
         self.tasks.push(self.environment.spawn(Runtime::Own, self.tracker.track_future(task)));
     }
 
-    /// The state of the node.
-    #[cfg(any(test, feature = "testing"))]
-    pub fn health(&self) -> Health {
-        self.registry.health()
-    }
-
     /// Waits until every topic and channel is in touch with the store.
     pub async fn ready(&self) {
         self.registry.ready().await;
@@ -246,7 +240,7 @@ impl Running {
     }
 
     /// Ends every task at once, as a power cut would. For simulations.
-    #[cfg(any(test, feature = "testing"))]
+    #[cfg(feature = "testing")]
     pub fn kill(&self) {
         self.tasks.iter().for_each(Task::abort);
     }

@@ -13,19 +13,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::{check_json, to_json};
 use crate::job::{Codec, Metadata, Record};
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Whole {
-    i8: i8,
-    i16: i16,
-    i32: i32,
-    i64: i64,
-    i128: i128,
-    u8: u8,
-    u16: u16,
-    u32: u32,
-    u64: u64,
-    u128: u128,
-}
+type Whole = (i8, i16, i32, i64, i128, u8, u16, u32, u64, u128);
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Floats {
@@ -63,18 +51,8 @@ enum Color {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 struct Name(String);
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Keys {
-    text: BTreeMap<String, u8>,
-    name: BTreeMap<Name, u8>,
-    letter: BTreeMap<char, u8>,
-    truth: BTreeMap<bool, u8>,
-    signed: BTreeMap<i64, u8>,
-    whole: BTreeMap<u64, u8>,
-    large: BTreeMap<u128, u8>,
-    largest: BTreeMap<i128, u8>,
-    variant: BTreeMap<Color, u8>,
-}
+type Map<K> = BTreeMap<K, u8>;
+type Keys = (Map<String>, Map<Name>, Map<char>, Map<bool>, Map<i64>, Map<u64>, Map<u128>, Map<i128>, Map<Color>);
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 enum Kind {
@@ -164,22 +142,6 @@ struct Everything {
     flat: BTreeMap<String, Untagged>,
 }
 
-fn whole() -> impl Strategy<Value = Whole> {
-    let numbers = any::<(i8, i16, i32, i64, i128, u8, u16, u32, u64, u128)>();
-    numbers.prop_map(|(i8, i16, i32, i64, i128, u8, u16, u32, u64, u128)| Whole {
-        i8,
-        i16,
-        i32,
-        i64,
-        i128,
-        u8,
-        u16,
-        u32,
-        u64,
-        u128,
-    })
-}
-
 /// Mostly numbers; of every kind, but neither NaN nor infinite unless `also`.
 fn double(also: bool) -> BoxedStrategy<f64> {
     let finite = f64::POSITIVE | f64::NEGATIVE | f64::NORMAL | f64::SUBNORMAL | f64::ZERO;
@@ -214,26 +176,24 @@ fn nulls(also: bool) -> impl Strategy<Value = Nulls> {
 }
 
 fn keys() -> impl Strategy<Value = Keys> {
-    fn map<K: Strategy>(key: K) -> impl Strategy<Value = BTreeMap<K::Value, u8>>
+    fn map<K: Strategy>(key: K) -> impl Strategy<Value = Map<K::Value>>
     where
         K::Value: Ord,
     {
         btree_map(key, any::<u8>(), 0..3)
     }
     let color = prop_oneof![Just(Color::Red), Just(Color::Green)];
-    let texts = (map(any::<String>()), map(any::<String>().prop_map(Name)), map(any::<char>()), map(any::<bool>()));
-    let numbers = (map(any::<i64>()), map(any::<u64>()), map(any::<u128>()), map(any::<i128>()), map(color));
-    (texts, numbers).prop_map(|((text, name, letter, truth), (signed, whole, large, largest, variant))| Keys {
-        text,
-        name,
-        letter,
-        truth,
-        signed,
-        whole,
-        large,
-        largest,
-        variant,
-    })
+    (
+        map(any::<String>()),
+        map(any::<String>().prop_map(Name)),
+        map(any::<char>()),
+        map(any::<bool>()),
+        map(any::<i64>()),
+        map(any::<u64>()),
+        map(any::<u128>()),
+        map(any::<i128>()),
+        map(color),
+    )
 }
 
 fn kind() -> impl Strategy<Value = Kind> {
@@ -274,7 +234,7 @@ fn untagged() -> impl Strategy<Value = Untagged> {
 
 fn everything(also: bool) -> impl Strategy<Value = Everything> {
     let flat = btree_map("flat-[a-z]{1,4}", untagged(), 0..3);
-    let one = (whole(), floats(also), nulls(also), keys(), vec(kind(), 0..4));
+    let one = (any::<Whole>(), floats(also), nulls(also), keys(), vec(kind(), 0..4));
     let other = (internal(), adjacent(), untagged(), any::<Vec<u8>>(), any::<char>(), any::<String>(), flat);
     (one, other).prop_map(
         |((whole, floats, nulls, keys, kinds), (internal, adjacent, untagged, raw, letter, text, flat))| Everything {

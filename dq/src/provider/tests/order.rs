@@ -39,19 +39,6 @@ async fn each_caller_gets_its_own_outcome() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_that_arrives_while_a_batch_is_in_flight_goes_with_the_next() {
-    let (_provider, topic, mut store) = provider();
-    let mut adding = vec![start_add(&topic, "a").await];
-    let first = store.expect(1, "add a").await;
-    adding.push(start_add(&topic, "b").await);
-    adding.push(start_add(&topic, "c").await);
-    store.expect_nothing().await;
-    first.done();
-    store.expect(2, "add b c").await.done();
-    all_added(adding).await;
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_batch_never_has_one_id_twice() {
     let (_provider, topic, mut store) = provider();
     let adding = start_adds(&topic, &["a", "b", "a", "c", "a"]).await;

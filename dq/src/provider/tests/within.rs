@@ -9,6 +9,7 @@ use super::{all_added, provider, provider_with, start_add, start_adds};
 use crate::config::NodeSettings;
 use crate::provider::{CallError, Invalid, Reason, TopicProvider};
 use crate::store::StoreError;
+use crate::time::IntoDelay;
 
 const HALF: Duration = Duration::from_millis(500);
 
@@ -135,42 +136,28 @@ async fn a_query_that_waits_for_its_turn_waits_only_for_its_own_time() {
     asking.iter().for_each(tokio::task::JoinHandle::abort);
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_time_that_cannot_be_read_is_an_error_and_nothing_is_sent() {
-    let (_provider, topic, mut store) = provider();
-    let error = topic.add_json("1").within("5x").await.unwrap_err();
-    assert!(matches!(error, CallError::Invalid(Invalid::BadDuration { field: "within", .. })), "{error}");
-    let error = topic.delete("a").within("5x").await.unwrap_err();
-    assert!(error.to_string().starts_with("`within`: `5x` is not a duration"), "{error}");
-    assert!(matches!(
-        topic.get("a").within("5x").await.unwrap_err(),
-        CallError::Invalid(Invalid::BadDuration { field: "within", .. })
-    ));
-    let mut pages = topic.dead().within("5x");
-    assert!(matches!(
-        pages.next_page().await.unwrap_err(),
-        CallError::Invalid(Invalid::BadDuration { field: "within", .. })
-    ));
-    store.expect_nothing().await;
+/// The errors of an add, a command, a query and a list that wait for this time.
+async fn errors(topic: &TopicProvider, within: impl IntoDelay + Copy) -> [CallError; 4] {
+    [
+        topic.add_json("1").within(within).await.unwrap_err(),
+        topic.delete("a").within(within).await.unwrap_err(),
+        topic.get("a").within(within).await.unwrap_err(),
+        topic.dead().within(within).next_page().await.unwrap_err(),
+    ]
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_time_out_of_its_range_is_an_error_and_nothing_is_sent() {
+async fn a_time_that_cannot_be_read_or_is_out_of_its_range_is_an_error_and_nothing_is_sent() {
     let (_provider, topic, mut store) = provider();
+    for error in errors(&topic, "5x").await {
+        assert!(matches!(error, CallError::Invalid(Invalid::BadDuration { field: "within", .. })), "{error}");
+        assert!(error.to_string().starts_with("`within`: `5x` is not a duration"), "{error}");
+    }
     for bad in [Duration::ZERO, Duration::from_micros(999), Duration::from_secs(3_601)] {
-        let added = topic.add_json("1").within(bad).await.unwrap_err();
-        assert!(matches!(added, CallError::Invalid(Invalid::OutOfRange { given, .. }) if given == bad), "{added}");
-        let deleted = topic.delete("a").within(bad).await.unwrap_err();
-        assert!(matches!(deleted, CallError::Invalid(Invalid::OutOfRange { field: "within", .. })), "{deleted}");
-        assert!(matches!(
-            topic.get("a").within(bad).await.unwrap_err(),
-            CallError::Invalid(Invalid::OutOfRange { field: "within", .. })
-        ));
-        let mut pages = topic.dead().within(bad);
-        assert!(matches!(
-            pages.next_page().await.unwrap_err(),
-            CallError::Invalid(Invalid::OutOfRange { field: "within", .. })
-        ));
+        for error in errors(&topic, bad).await {
+            let CallError::Invalid(Invalid::OutOfRange { field, given, .. }) = error else { panic!("{error}") };
+            assert_eq!((field, given), ("within", bad));
+        }
     }
     let error = topic.add_json("1").within("2h").await.unwrap_err();
     assert_eq!(error.to_string(), "`within`: 2h is out of its range: write 1ms to 1h");

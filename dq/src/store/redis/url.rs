@@ -334,9 +334,6 @@ mod tests {
             let error = Address::parse(url).unwrap_err().to_string();
             assert!(!error.contains("secret") && error.contains("where only HOST is required"), "{url}: {error}");
         }
-        assert_eq!(masked_url("redis://me:1234567"), "redis://***");
-        assert_eq!(masked_url("redis://[::1]:6379/3"), "redis://[::1]:6379/3");
-        assert_eq!(masked_url("redis://[::1]"), "redis://[::1]");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::producer::{answered, command, with_payload};
 use super::topic::{FALLBACK, LEASE, MAX_CRASHES, Topic, id, ids, ms, secs};
 use dq::job::{Deliver, State};
 use dq::store::step::{Change, Claim, MOST_JOBS, Publish, Reclaim, Settle, Sweep, Transfer, USUAL_BYTES, Verdict};
-use dq::store::{AddOutcome, CommandKind, Due, NewJob, OnDuplicate, PageRequest};
+use dq::store::{AddOutcome, CommandKind, Due, NewJob, OnDuplicate, Stored};
 
 /// The size of the payloads of these jobs.
 const SIZE: usize = 10_000;
@@ -157,7 +157,8 @@ pub async fn reclaim_is_bounded_by_the_bytes_of_replacements(t: &Topic) {
     all_are_replaced(t).await;
 }
 
-/// A page has no more bytes than it was asked for, and the next one continues there, in every place (rule 5).
+/// A page has no more bytes than it was asked for, and the next one continues there, in every place; the oldest job of each state
+/// leads them, but RUNNING jobs have no order of time (rule 5, query `oldest`).
 pub async fn pages_are_bounded_by_bytes(t: &Topic) {
     for state in State::ALL {
         for n in 0..4 {
@@ -165,23 +166,20 @@ pub async fn pages_are_bounded_by_bytes(t: &Topic) {
             t.advance(ms(1)).await;
         }
     }
+    let names = |jobs: &[Stored]| jobs.iter().map(|job| job.id.to_string()).collect::<Vec<_>>();
+    let mut oldest = Vec::new();
     for state in State::ALL {
+        let expected = [0, 1, 2, 3].map(|n| format!("{state}{n}"));
         for bytes in [1, 40, USUAL_BYTES] {
-            let (mut names, mut after) = (Vec::new(), None);
-            loop {
-                let request = PageRequest { state, after, limit: MOST_JOBS, bytes };
-                let page = t.store.page(&t.key, request).await.expect("page is answered");
-                let size: usize = page.jobs.iter().map(|job| job.record.as_bytes().len()).sum();
-                assert!(size <= bytes || page.jobs.len() == 1, "{state}: {size} bytes, {bytes} were asked for");
-                names.extend(page.jobs.into_iter().map(|job| job.id.to_string()));
-                after = page.next;
-                if after.is_none() {
-                    break;
-                }
-            }
-            assert_eq!(names, [0, 1, 2, 3].map(|n| format!("{state}{n}")), "pages of {bytes} bytes");
+            assert_eq!(names(&t.pages_of(state, MOST_JOBS, bytes).await), expected, "pages of {bytes} bytes");
+        }
+        let jobs = t.pages(state, 2).await;
+        assert_eq!(names(&jobs), expected);
+        if state != State::Running {
+            oldest.push((jobs[0].id.clone(), jobs[0].place.clone()));
         }
     }
+    assert_eq!(t.store.oldest(&t.key).await.expect("oldest is answered"), oldest);
 }
 
 /// A query by ids answers for the first ids, as many as have 1 MiB, and at least one (rule 5).

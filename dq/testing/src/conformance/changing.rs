@@ -2,6 +2,7 @@
 
 use super::changes::{change, update};
 use super::events::{NODE, add_in_state};
+use super::extending::extending;
 use super::producer::{delayed, job, with_metadata, with_payload};
 use super::topic::{Topic, id, lock, secs};
 use dq::job::{Cause, Deliver, JobId, Metadata, Record, State};
@@ -331,7 +332,7 @@ pub async fn rewritten_broadcasts_are_bounded_by_bytes(t: &Topic) {
     assert_eq!((t.due("b").await, t.metadata("b").await.version), (t.in_ms(60_000), 0));
 }
 
-/// A version that cannot grow is not changed any more (rule 28).
+/// A version that cannot grow is not changed any more, and not extended (rule 28).
 pub async fn last_version_is_not_changed(t: &Topic) {
     let last = Metadata { version: u32::MAX, ..Metadata::default() };
     let claim = t.running(NODE, "a").await;
@@ -340,6 +341,7 @@ pub async fn last_version_is_not_changed(t: &Topic) {
         let outcome = t.change("a", what).await;
         assert_eq!((outcome.verdict, outcome.version), (ChangeVerdict::LastVersion, u32::MAX));
     }
+    assert!(matches!(t.add_job(extending("a", "new", None)).await, AddOutcome::Refused(_)));
     assert_eq!((t.metadata("a").await, t.due("a").await), (last, t.in_ms(9_000)));
 }
 

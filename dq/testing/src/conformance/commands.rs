@@ -23,15 +23,6 @@ pub async fn deleted_job_is_returned(t: &Topic) {
     }
 }
 
-/// A command for an unknown id changes nothing, and its answer shows that there was no such job (step `command`).
-pub async fn unknown_job_is_not_found(t: &Topic) {
-    for verb in [CommandKind::Delete, CommandKind::Cancel, CommandKind::Ack, CommandKind::Requeue] {
-        let outcome = t.command(verb, "a", None).await;
-        assert_eq!(outcome, CommandOutcome { found: None, changed: false, removed: None, other_version: None });
-    }
-    t.add("a").await;
-}
-
 /// A deleted job is never claimed, however soon it was due (step `command`).
 pub async fn deleted_job_is_not_claimed(t: &Topic) {
     t.add_all(vec![job("a"), job("b")]).await;
@@ -84,7 +75,8 @@ pub async fn requeued_dead_job_starts_afresh(t: &Topic) {
     t.claim("n", "a").await;
 }
 
-/// A requeued UNACKED job is due now and keeps its attempts and its expiry, but loses its parking fence (rules 15, 25).
+/// A requeued UNACKED job is due now and keeps its attempts and its expiry, but loses its parking fence: a rollback makes it DELAYED
+/// (rules 15, 25).
 pub async fn requeued_unacked_job_keeps_its_attempts_and_expiry(t: &Topic) {
     let metadata = Metadata { attempts: 2, ..Metadata::default() };
     t.add_job(NewJob { expires_after: Some(secs(500)), ..with_metadata("a", &metadata) }).await;
@@ -93,7 +85,11 @@ pub async fn requeued_unacked_job_keeps_its_attempts_and_expiry(t: &Topic) {
     t.advance(secs(100)).await;
     let outcome = t.requeue("a").await;
     assert_eq!((outcome.found, outcome.changed), (Some(State::Unacked), true));
-    assert_eq!((t.due("a").await, t.metadata("a").await), (t.now(), before));
+    assert_eq!((t.due("a").await, t.metadata("a").await), (t.now(), before.clone()));
+    let claim = t.claim("n", "a").await;
+    assert_eq!((claim.record.metadata(), before.parked_by), (Ok(before), None));
+    t.end("n", &claim, Change::Rollback).await;
+    assert_eq!(t.state("a").await, Some(State::Delayed));
 }
 
 /// A requeue clears the crashes of a DEAD job (rules 15, 19).
@@ -121,7 +117,8 @@ pub async fn commands_are_answered_one_by_one(t: &Topic) {
     assert_eq!((t.state("a").await, t.state("b").await), (Some(State::Delayed), None));
 }
 
-/// A command that names another version does nothing and answers the version of the job, in whatever state it is (rule 28).
+/// A command that names another version does nothing and answers the version of the job, in whatever state it is. One for an unknown id
+/// finds no job, whether it names a version or not (step `command`, rule 28).
 pub async fn command_may_name_the_version(t: &Topic) {
     for verb in [CommandKind::Delete, CommandKind::Cancel, CommandKind::Ack, CommandKind::Requeue] {
         for state in [State::Delayed, State::Running, State::Unacked, State::Dead, State::Done] {
@@ -142,9 +139,11 @@ pub async fn command_may_name_the_version(t: &Topic) {
             }
             t.delete("a").await;
         }
-        let outcome = t.command_of("a", verb, 0).await;
-        assert_eq!(outcome, CommandOutcome { found: None, changed: false, removed: None, other_version: None });
+        let unknown = CommandOutcome { found: None, changed: false, removed: None, other_version: None };
+        assert_eq!(t.command_of("a", verb, 0).await, unknown);
+        assert_eq!(t.command(verb, "a", None).await, unknown);
     }
+    t.add("a").await;
 }
 
 /// The version of a command is that of the job as it is: after changes, of a large record, and of a waiting broadcast (rules 24, 28).

@@ -1,12 +1,13 @@
 //! A topic that drains (rule 29): it takes no new jobs, what was due runs, and what waits for later stays.
 
+use super::broadcasts::publish;
 use super::changes::update;
 use super::copies::{copy, import_of};
 use super::producer::{job, replacing};
 use super::setting::drain;
 use super::topic::{FALLBACK, Topic, ms, secs};
 use dq::job::{Deliver, State};
-use dq::store::step::{Change, MOST_JOBS, Publish, USUAL_BYTES};
+use dq::store::step::{Change, MOST_JOBS};
 use dq::store::{
     ChangeKind, CopyPlace, Drain, Due, NewJob, Numbered, OnDuplicate, Signal, StoreError, TopicChange, TopicState,
 };
@@ -133,12 +134,10 @@ pub async fn broadcasts_of_a_draining_topic_go_out_if_they_were_due(t: &Topic) {
     }
     t.set(drain("why")).await;
     t.advance(secs(6)).await;
-    let request = || Publish { limit: MOST_JOBS, bytes: USUAL_BYTES, fallback: FALLBACK, expires_after: secs(3_600) };
-    let ask = || t.link("n").step(request());
-    let answer = ask().await.expect("publish is answered");
+    let answer = publish(t, "n", MOST_JOBS).await;
     assert_eq!((answer.published, answer.dropped, answer.more, answer.sleep), (1, 0, false, FALLBACK));
     t.set(TopicChange::Undrain).await;
-    assert_eq!(ask().await.expect("publish is answered").published, 1);
+    assert_eq!(publish(t, "n", MOST_JOBS).await.published, 1);
 }
 
 /// A second drain replaces the reason, not the beginning (rule 29).

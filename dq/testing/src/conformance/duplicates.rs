@@ -1,6 +1,6 @@
 //! Adds of a known id (rules 2, 13). `pending` and `fenced` have the adds that meet a pending command.
 
-use super::events::add_in_state;
+use super::events::{add_in_state, ending};
 use super::producer::{delayed, job, replacing, retained, with_payload};
 use super::topic::{MAX_CRASHES, Topic, ms, secs};
 use dq::job::State;
@@ -80,16 +80,6 @@ pub async fn replaced_job_leaves_its_old_place(t: &Topic) {
     assert_eq!(t.counts().await.delayed, 2);
 }
 
-/// `replace` over a RUNNING job waits for the end of the run; until then the record belongs to the run (rule 13).
-pub async fn replacement_of_a_running_job_waits(t: &Topic) {
-    let claim = t.running("n", "a").await;
-    assert_eq!(t.add_job(replacing("a", "new")).await, AddOutcome::ReplacementWaits);
-    assert_eq!((t.state("a").await, t.payload("a").await), (Some(State::Running), "a".into()));
-    assert_eq!(t.claimed_ids("m").await, [""; 0]);
-    t.end("n", &claim, Change::Ack).await;
-    assert_eq!((t.state("a").await, t.payload("a").await), (Some(State::Delayed), "new".into()));
-}
-
 /// The due time and the expiry of a replacement are fixed when it is added, not when the run ends (rule 13).
 pub async fn replacement_is_due_counted_from_its_add(t: &Topic) {
     let claim = t.running("n", "a").await;
@@ -132,12 +122,7 @@ pub async fn replacement_starts_afresh(t: &Topic) {
         t.running("n", name).await;
         t.crash("n").await;
         let claim = t.claim("n", name).await;
-        let back = match state {
-            State::Unacked => Change::Park,
-            State::Dead => Change::Dead,
-            _ => Change::Rollback,
-        };
-        t.end("n", &claim, back).await;
+        t.end("n", &claim, ending(state)).await;
         t.add_job(replacing(name, "new")).await;
         let claim = t.claim("n", name).await;
         assert_eq!(claim.crashes, 0, "crashes of a replaced {state} job");

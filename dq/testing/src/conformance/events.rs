@@ -21,14 +21,22 @@ pub(super) async fn add_in_state(t: &Topic, name: &str, state: State) -> Option<
         return None;
     }
     let claim = t.claim(NODE, name).await;
-    let change = match state {
+    if state == State::Running {
+        return Some(claim);
+    }
+    t.end(NODE, &claim, ending(state)).await;
+    None
+}
+
+/// The outcome that takes a job from RUNNING into this state, if the job has a retention.
+pub(super) fn ending(state: State) -> Change {
+    match state {
+        State::Delayed => Change::Rollback,
+        State::Running => panic!("no outcome leads to RUNNING"),
         State::Unacked => Change::Park,
         State::Dead => Change::Dead,
         State::Done => Change::Ack,
-        State::Delayed | State::Running => return Some(claim),
-    };
-    t.end(NODE, &claim, change).await;
-    None
+    }
 }
 
 /// Adds a job and brings it into this state, ready for this event: claimed by age for an event of an aged claim, with a
@@ -57,10 +65,7 @@ pub(super) async fn prepare(t: &Topic, name: &str, state: State, event: Event) -
             return Some(exhaust_by_crashes(t, NODE, claim).await);
         }
         State::Running => return Some(claim),
-        State::Unacked => t.end(NODE, &claim, Change::Park).await,
-        State::Dead => t.end(NODE, &claim, Change::Dead).await,
-        State::Done => t.end(NODE, &claim, Change::Ack).await,
-        State::Delayed => {}
+        _ => t.end(NODE, &claim, ending(state)).await,
     }
     None
 }

@@ -11,18 +11,24 @@ use dq::store::step::Change;
 use dq::store::{Due, Examine, GiveUp, Mismatch, NewJob, Repair, UnreadableRow};
 
 impl Topic {
-    /// Everything that the store finds wrong with the topic.
-    pub(super) async fn mismatches(&self) -> Vec<Mismatch> {
-        let (mut found, mut after) = (Vec::new(), None);
+    /// What the store finds wrong with the jobs of the topic, and what it cannot read of it.
+    async fn examined(&self) -> (Vec<Mismatch>, Vec<UnreadableRow>) {
+        let (mut found, mut unreadable, mut after) = (Vec::new(), Vec::new(), None);
         loop {
             let page = self.store.examine(&self.key, Examine { after, nodes: Vec::new() }).await;
             let page = page.expect("examine is answered");
             found.extend(page.mismatches);
+            unreadable.extend(page.unreadable);
             after = page.next;
             if after.is_none() {
-                break;
+                return (found, unreadable);
             }
         }
+    }
+
+    /// Everything that the store finds wrong with the topic.
+    pub(super) async fn mismatches(&self) -> Vec<Mismatch> {
+        let (mut found, mut after) = (self.examined().await.0, None::<String>);
         loop {
             let page = self.store.examine_keys(&self.key.app, Some(&self.key.topic), after.as_deref()).await;
             let page = page.expect("examine_keys is answered");
@@ -36,16 +42,7 @@ impl Topic {
 
     /// What the store cannot read of the topic.
     pub(super) async fn unreadable(&self) -> Vec<UnreadableRow> {
-        let (mut found, mut after) = (Vec::new(), None);
-        loop {
-            let page = self.store.examine(&self.key, Examine { after, nodes: Vec::new() }).await;
-            let page = page.expect("examine is answered");
-            found.extend(page.unreadable);
-            after = page.next;
-            if after.is_none() {
-                return found;
-            }
-        }
+        self.examined().await.1
     }
 
     /// Gives up the job, which has this record.

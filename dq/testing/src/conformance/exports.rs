@@ -1,7 +1,7 @@
 //! An export reads everything that the store keeps of the jobs of a topic (rule 27).
 
 use super::copies::{copy, import_of};
-use super::events::{LONG, add_in_state};
+use super::events::{LONG, add_in_state, ending};
 use super::producer::{job, replacing, retained, with_payload};
 use super::topic::{Topic, id, ms, secs};
 use dq::job::{Deliver, Fence, Metadata, State};
@@ -128,20 +128,15 @@ pub async fn pages_of_an_export_are_bounded(t: &Topic) {
     for state in State::ALL {
         for n in 0..3 {
             let name = format!("{state}{n}");
-            t.add_job(NewJob { on_duplicate: OnDuplicate::Reject, ..with_payload(&name, &"x".repeat(1_000)) }).await;
+            let due = Due::After(if state == State::Delayed { LONG } else { ms(0) });
+            t.add_job(NewJob { due, ..with_payload(&name, &"x".repeat(1_000)) }).await;
             if state == State::Delayed {
-                t.delete(&name).await;
-                t.add_job(NewJob { due: Due::After(LONG), ..with_payload(&name, &"x".repeat(1_000)) }).await;
                 continue;
             }
             let claim = t.claim("n", &name).await;
-            match state {
-                State::Unacked => t.end("n", &claim, Change::Park).await,
-                State::Dead => t.end("n", &claim, Change::Dead).await,
-                State::Done => {
-                    t.end_with("n", &claim, Change::Ack, Metadata { retain: LONG, ..Metadata::default() }).await;
-                }
-                State::Delayed | State::Running => {}
+            if state != State::Running {
+                let kept = Metadata { retain: LONG, ..Metadata::default() };
+                t.end_with("n", &claim, ending(state), kept).await;
             }
         }
     }

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use super::changes::change;
 use super::events::{NODE, add_in_state};
 use super::producer::{answered, delayed, replacing};
 use super::topic::{Topic, id, lock, ms, secs};
@@ -14,7 +13,7 @@ use dq::time::Timestamp;
 const BY: Duration = Duration::from_secs(30);
 
 /// A job with this payload that extends an old one by [`BY`], to at most this many seconds after its first add.
-fn extending(name: &str, payload: &str, at_most: Option<u64>) -> NewJob {
+pub(super) fn extending(name: &str, payload: &str, at_most: Option<u64>) -> NewJob {
     let metadata = Metadata { delay: BY, ..Metadata::default() };
     let record = Record::new(&metadata, Codec::Json, payload.as_bytes());
     let on_duplicate = OnDuplicate::Extend { at_most: at_most.map(secs) };
@@ -279,14 +278,4 @@ pub async fn extended_replacements_are_bounded_by_bytes(t: &Topic) {
     assert_eq!(outcomes, [extended(t.in_ms(30_000), 1), AddOutcome::Later, AddOutcome::Later]);
     let outcomes = t.add_all(names.iter().skip(1).map(|name| extending(name, "small", None)).collect()).await;
     assert_eq!(outcomes, [extended(t.in_ms(30_000), 1), AddOutcome::Later]);
-}
-
-/// A version that cannot grow refuses an extension (rule 28).
-pub async fn last_version_is_not_extended(t: &Topic) {
-    let claim = t.running(NODE, "a").await;
-    let last = Metadata { version: u32::MAX, ..Metadata::default() };
-    t.end_with(NODE, &claim, Change::Retry(secs(9)), last.clone()).await;
-    assert!(matches!(t.add_job(extending("a", "new", None)).await, AddOutcome::Refused(_)));
-    assert_eq!(t.metadata("a").await, last);
-    assert_eq!(t.change_all(vec![change("a", ChangeKind::RunNow)]).await[0].version, u32::MAX);
 }

@@ -1,7 +1,7 @@
 //! Acks and requeues from outside that name a run by its fence (rule 13).
 
 use super::events::{WAYS_OUT, leave_running};
-use super::producer::{job, replacing, retained, with_payload};
+use super::producer::{job, replacing, with_payload};
 use super::topic::{Topic, ms};
 use dq::job::{Fence, State};
 use dq::store::step::Change;
@@ -9,17 +9,6 @@ use dq::store::{AddOutcome, CommandKind, NewJob, OnDuplicate};
 
 fn keeping(payload: &str) -> NewJob {
     NewJob { on_duplicate: OnDuplicate::Keep, ..with_payload("a", payload) }
-}
-
-/// An ack that names the run ends the job when that run ends, however it ends (rule 13).
-pub async fn ack_of_this_run_applies_on_every_way_out(t: &Topic) {
-    for way in 0..WAYS_OUT {
-        t.add_job(retained("a")).await;
-        let claim = t.claim("n", "a").await;
-        assert!(t.ack_run("a", claim.token.fence).await.changed);
-        leave_running(t, "n", &claim, way).await;
-        assert_eq!(t.state("a").await, Some(State::Done), "way {way} out of RUNNING");
-    }
 }
 
 /// An ack that names an older run does not end this one, and the end of this run drops it (rule 13).

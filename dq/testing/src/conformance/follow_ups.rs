@@ -187,14 +187,21 @@ pub async fn follow_up_that_comes_again_does_nothing(t: &Topic) {
     target.close().await;
 }
 
-/// An entry waits for the one before it, so that nothing is passed over after the store fell back (rule 18).
-pub async fn follow_up_waits_for_the_one_before_it(t: &Topic) {
+/// A target of two follow-ups that wait in the outbox, and their entries.
+async fn with_two_entries(t: &Topic) -> (Topic, Vec<OutboxEntry>) {
     let target = t.beside("conformance", "target").await;
     for name in ["a", "b"] {
         t.ends_with(name, adds(&target, vec![job(&format!("after-{name}"))])).await;
     }
     let entries = t.outbox(&[]).await;
-    assert_eq!((entries.len(), entries[1].after), (2, entries[0].position));
+    assert_eq!(entries.len(), 2);
+    (target, entries)
+}
+
+/// An entry waits for the one before it, so that nothing is passed over after the store fell back (rule 18).
+pub async fn follow_up_waits_for_the_one_before_it(t: &Topic) {
+    let (target, entries) = with_two_entries(t).await;
+    assert_eq!(entries[1].after, entries[0].position);
     let early = target.gets(t, &entries[1]).await.expect_err("the first is missing");
     assert!(early.nothing_done(), "{early}");
     for entry in &entries {
@@ -206,12 +213,8 @@ pub async fn follow_up_waits_for_the_one_before_it(t: &Topic) {
 
 /// The store removes what the target has, and nothing that a node only says has arrived (rule 18).
 pub async fn follow_up_that_has_not_arrived_stays_in_the_outbox(t: &Topic) {
-    let target = t.beside("conformance", "target").await;
-    for name in ["a", "b"] {
-        t.ends_with(name, adds(&target, vec![job(&format!("after-{name}"))])).await;
-    }
-    let entries = t.outbox(&[&target]).await;
-    assert_eq!(entries.len(), 2);
+    let (target, entries) = with_two_entries(t).await;
+    assert_eq!(t.outbox(&[&target]).await, entries);
     target.gets_new(t, &entries[0]).await;
     assert_eq!(t.outbox(&[&target]).await, entries[1..]);
     target.close().await;
@@ -220,11 +223,7 @@ pub async fn follow_up_that_has_not_arrived_stays_in_the_outbox(t: &Topic) {
 /// What a node cannot read it names: the store neither gives nor removes it, and the one after it follows the one before it. Once a node can read it, it
 /// arrives (rule 18).
 pub async fn follow_up_that_cannot_be_read_stays_in_the_outbox(t: &Topic) {
-    let target = t.beside("conformance", "target").await;
-    for name in ["a", "b"] {
-        t.ends_with(name, adds(&target, vec![job(&format!("after-{name}"))])).await;
-    }
-    let entries = t.outbox(&[]).await;
+    let (target, entries) = with_two_entries(t).await;
     let unread = vec![(target.key.topic.clone(), entries[0].position.at)];
     let node = t.node("relay");
     let ask = |arrived, unread: &[_]| asked(node.clone(), arrived, unread, vec![]);
@@ -255,11 +254,7 @@ pub async fn follow_up_that_cannot_be_read_stays_in_the_outbox(t: &Topic) {
 
 /// What the target has without having answered it to the node stays: a failover may take that back (rule 18).
 pub async fn follow_up_that_was_not_answered_stays_in_the_outbox(t: &Topic) {
-    let target = t.beside("conformance", "target").await;
-    for name in ["a", "b"] {
-        t.ends_with(name, adds(&target, vec![job(&format!("after-{name}"))])).await;
-    }
-    let entries = t.outbox(&[]).await;
+    let (target, entries) = with_two_entries(t).await;
     for entry in &entries {
         target.gets_new(t, entry).await;
     }

@@ -4,6 +4,7 @@ use super::copies::{copy, import_of};
 use super::events::add_in_state;
 use super::groups::member;
 use super::producer::{answered, delayed, job, replacing, retained, weighing};
+use super::rates::rate;
 use super::setting::limit_to;
 use super::ticks::{new, tick};
 use super::topic::{Topic, id, ms, secs};
@@ -145,7 +146,6 @@ pub async fn broadcasts_and_schedules_of_a_full_topic_pass(t: &Topic) {
 /// A repeat answers what the batch was answered, although there is room now: in the topic, in the group, or in the rate (rules 18 and 29).
 pub async fn refusal_of_an_add_is_the_answer_of_a_repeat(t: &Topic) {
     let (p, at_once, added) = (t.producer_named("p"), Due::After(ms(0)), AddOutcome::Added);
-    let rate = |text: &str| Limit::Rate(text.parse().expect("it is a rate"));
     let two = |first| [generated(first, at_once), generated(first + 1, at_once)];
     let members = ["a-1", "a-2"].map(|name| member(name, ms(0)));
     let weighed = [weighing(2, job("a")), weighing(4, job("b"))];
@@ -153,7 +153,7 @@ pub async fn refusal_of_an_add_is_the_answer_of_a_repeat(t: &Topic) {
         (Limit::Waiting(1), Limit::Waiting(9), two(1), [added.clone(), full(1, 1)]),
         (Limit::Waiting(1), Limit::Waiting(9), two(3), [full(1, 1), full(1, 1)]),
         (Limit::GroupWaiting(1), Limit::GroupWaiting(9), members, [added.clone(), full_groups::full("a", 1, 1)]),
-        (rate("3/s"), rate("4/s"), weighed, [added, heavy::refused(4, "3/s", None)]),
+        (Limit::Rate(rate("3/s")), Limit::Rate(rate("4/s")), weighed, [added, heavy::refused(4, "3/s", None)]),
     ];
     for (number, (narrow, wide, batch, outcomes)) in (1..).zip(cases) {
         let add =

@@ -2,16 +2,13 @@
 
 use super::groups::{add, limit, member};
 use super::producer::weighing;
+use super::rates::{claims_in, rate};
 use super::setting::limit_to;
 use super::stopped::{group, named};
-use super::topic::{FALLBACK, Topic, ids, ms, secs};
+use super::topic::{Topic, ids, ms, secs};
 use dq::job::State;
-use dq::store::step::{Change, RejoinDue};
-use dq::store::{AddOutcome, Limit, LimitKind, LinkOptions, NewJob, Rate, TopicChange};
-
-fn rate(text: &str) -> Rate {
-    text.parse().expect("it is a rate")
-}
+use dq::store::step::Change;
+use dq::store::{AddOutcome, Limit, LimitKind, LinkOptions, NewJob, TopicChange};
 
 /// Nodes whose code says this rate.
 fn nodes(t: &Topic, text: &str, names: &[&str]) {
@@ -27,28 +24,10 @@ pub async fn no_window_has_more_claims_of_a_group_than_its_rate(t: &Topic) {
     for name in ["a", "b"] {
         t.add_all((0..40).map(|n| member(&format!("{name}-{n}"), ms(0))).collect()).await;
     }
-    let (start, mut at) = (t.micros(), [Vec::new(), Vec::new()]);
-    let mut ends = 0;
-    while t.micros() < start + 3_000_000 {
-        let mut sleep = FALLBACK;
-        for node in ["n", "m"] {
-            let mut more = true;
-            while more {
-                let answer = t.transfer(node, 10).await;
-                for claim in &answer.claims {
-                    let changes = [Change::Retry(ms(0)), Change::Rejoin(RejoinDue::After(ms(0))), Change::Rollback];
-                    ends += 1;
-                    t.end(node, claim, changes[ends % 3].clone()).await;
-                    at[usize::from(claim.id.as_str().starts_with('b'))].push(t.micros());
-                }
-                more = answer.more;
-                sleep = answer.sleep.min(if answer.claims.is_empty() { sleep } else { ms(0) });
-            }
-        }
-        assert!(sleep <= ms(51), "the watcher comes when the rate opens: {sleep:?}");
-        t.advance(sleep.max(ms(1))).await;
-    }
-    for at in &at {
+    let claims = claims_in(t, secs(3)).await;
+    for name in ["a", "b"] {
+        let of_group = claims.iter().filter(|(id, _)| id.as_str().starts_with(name));
+        let at: Vec<_> = of_group.map(|(_, at)| *at).collect();
         for window in at.windows(25) {
             assert!(window[24] - window[0] >= 1_000_000, "25 claims in {} µs", window[24] - window[0]);
         }

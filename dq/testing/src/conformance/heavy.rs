@@ -5,19 +5,16 @@ use std::time::Duration;
 use super::copies::{copy_of, import_of};
 use super::groups::member;
 use super::producer::{job, weighing};
+use super::rates::rate;
 use super::setting::limit_to;
 use super::ticks::{new, tick};
 use super::topic::{Topic, id, ms};
 use dq::job::{Deliver, GroupName, State, Weight};
 use dq::store::step::{Change, TickJob};
 use dq::store::{
-    AddOutcome, CopyPlace, ImportOutcome, Limit, LimitKind, LinkOptions, NewJob, OnDuplicate, Rate, StoreError,
-    TooHeavy, TopicChange,
+    AddOutcome, CopyPlace, ImportOutcome, Limit, LimitKind, LinkOptions, NewJob, OnDuplicate, StoreError, TooHeavy,
+    TopicChange,
 };
-
-fn rate(text: &str) -> Rate {
-    text.parse().expect("it is a rate")
-}
 
 /// A due job without a group.
 fn heavy(name: &str, weight: u16) -> NewJob {

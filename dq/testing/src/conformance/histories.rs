@@ -1,10 +1,11 @@
 //! The histories of jobs: what a topic keeps of their moves, when it is told to (rule 31).
 
+use super::broadcasts::publish;
 use super::copies::{copy, import_of};
 use super::producer::{answered, command, delayed, job, replacing, retained};
 use super::topic::{Topic, id, ms, secs};
 use dq::job::{Cause, Deliver, Metadata};
-use dq::store::step::{Change, Publish, USUAL_BYTES};
+use dq::store::step::Change;
 use dq::store::{
     ChangeKind, Command, CommandKind, CopyPlace, HISTORY_BYTES, HistorySetting, JobChange, JobHistory, JobMove,
     LONGEST_HISTORY, LONGEST_HISTORY_AFTER, MOST_MOVES, NewJob, OnDuplicate, StoreError,
@@ -35,7 +36,8 @@ impl Topic {
     }
 }
 
-fn node(t: &Topic) -> String {
+/// The node `n`, as moves name it.
+pub(super) fn node(t: &Topic) -> String {
     t.node("n").to_string()
 }
 
@@ -280,9 +282,12 @@ pub async fn history_names_the_callers_of_commands_and_changes(t: &Topic) {
 }
 
 /// Who asked for a move.
-fn by(made: &JobMove) -> Option<&str> {
+pub(super) fn by(made: &JobMove) -> Option<&str> {
     match made {
-        JobMove::Changed { by, .. } | JobMove::CommandWaits { by, .. } => Some(by),
+        JobMove::Changed { by, .. }
+        | JobMove::CommandWaits { by, .. }
+        | JobMove::Deleted { by }
+        | JobMove::Requeued { by } => Some(by),
         _ => None,
     }
 }
@@ -294,8 +299,7 @@ pub async fn history_of_a_broadcast_ends_with_it(t: &Topic) {
     t.add_job(deliver("only", Deliver::Broadcast)).await;
     t.add_job(deliver("both", Deliver::Both)).await;
     assert_eq!(t.moves("only").await, [JobMove::Added { due: t.now() }]);
-    let publish = Publish { limit: 10, bytes: USUAL_BYTES, fallback: secs(15), expires_after: secs(3_600) };
-    assert_eq!(t.link("n").step(publish).await.expect("publish is answered").published, 2);
+    assert_eq!(publish(t, "n", 10).await.published, 2);
     assert_eq!(t.history("only").await, None);
     assert_eq!(t.moves("both").await, [JobMove::Added { due: t.now() }, JobMove::Published]);
     t.delete("both").await;

@@ -58,13 +58,21 @@ impl Topic {
     /// All jobs of a place, read in pages of `limit`. A RUNNING job may be on two pages, because a server may list a hash so that has
     /// just grown; it counts once.
     pub async fn pages(&self, state: State, limit: usize) -> Vec<Stored> {
-        let (mut all, mut after): (Vec<Stored>, _) = (Vec::new(), None);
         let mut listed = HashSet::new();
+        let all = self.pages_of(state, limit, USUAL_BYTES).await.into_iter();
+        all.filter(|job| listed.insert(job.id.clone()) || state != State::Running).collect()
+    }
+
+    /// All jobs of a place, as they are on pages of `limit` jobs and `bytes`.
+    pub async fn pages_of(&self, state: State, limit: usize, bytes: usize) -> Vec<Stored> {
+        let (mut all, mut after) = (Vec::new(), None);
         loop {
-            let request = PageRequest { state, after: after.clone(), limit, bytes: USUAL_BYTES };
+            let request = PageRequest { state, after: after.clone(), limit, bytes };
             let page = self.store.page(&self.key, request).await.expect("page is answered");
             assert!(page.jobs.len() <= limit, "a page of {} jobs over its limit of {limit}", page.jobs.len());
-            all.extend(page.jobs.into_iter().filter(|job| listed.insert(job.id.clone()) || state != State::Running));
+            let size: usize = page.jobs.iter().map(|job| job.record.as_bytes().len()).sum();
+            assert!(size <= bytes || page.jobs.len() == 1, "{state}: {size} bytes, {bytes} were asked for");
+            all.extend(page.jobs);
             assert!(page.next.is_none() || page.next != after, "a page of {state} leads to itself");
             after = page.next;
             if after.is_none() {

@@ -11,11 +11,10 @@ use super::topic::{FALLBACK, LEASE, Topic, id, ms, secs};
 use dq::config::NodeSettings;
 use dq::environment::{Environment, Seeded};
 use dq::inspect::{BulkAction, Inspector, JobFilter, MOST_LOOKED_AT, Reason};
-use dq::job::{Cause, Metadata, NodeId, Priority, State};
+use dq::job::{Cause, JobId, Metadata, NodeId, Priority, State};
 use dq::store::step::{Change, USUAL_BYTES};
 use dq::store::{
-    DueCount, HolderSeen, MOST_BUCKETS, MOST_NODES, NewJob, NodesPage, NodesRequest, PageRequest, StoreError,
-    TopicOverview,
+    DueCount, HolderSeen, MOST_BUCKETS, MOST_NODES, NewJob, NodesPage, NodesRequest, StoreError, TopicOverview,
 };
 use dq::time::Timestamp;
 
@@ -197,11 +196,29 @@ pub async fn why_names_the_crashes_of_a_job(t: &Topic) {
     assert_eq!(crashes, [0]);
 }
 
+/// The jobs of a state that a filter lets through, in order of their ids, and at how many jobs their pages have looked.
+async fn looked(t: &Topic, state: State, filter: &JobFilter) -> (Vec<JobId>, usize) {
+    let (look, topic) = (inspector(t), t.key.topic.as_str());
+    let (mut after, mut seen, mut looked_at) = (None, Vec::new(), 0);
+    for _ in 1..20 {
+        let page = look.jobs(topic, state, filter, after).await.expect("a page is answered");
+        assert!(page.looked_at <= MOST_LOOKED_AT && page.jobs.len() <= 100);
+        assert!(state != State::Running || page.jobs.iter().all(|job| job.node.is_some()));
+        seen.extend(page.jobs.into_iter().map(|job| job.id));
+        looked_at += page.looked_at;
+        after = page.next;
+        if after.is_none() {
+            seen.sort();
+            return (seen, looked_at);
+        }
+    }
+    panic!("the pages of {filter:?} do not end");
+}
+
 /// Filters let the right jobs through, their pages meet each job once, and say how far they looked.
 pub async fn filters_give_pages_that_lead_on(t: &Topic) {
     let now = t.now();
     t.add_all((0..250).map(|n| delayed(&format!("{}-{n}", n % 2), secs(n))).collect()).await;
-    let (look, topic) = (inspector(t), t.key.topic.as_str());
     let within =
         JobFilter { from: Some(now.after(secs(10))), until: Some(now.after(secs(30))), ..JobFilter::default() };
     for (filter, expected, fewest) in [
@@ -210,19 +227,8 @@ pub async fn filters_give_pages_that_lead_on(t: &Topic) {
         (within, 20, 20),
         (JobFilter { attempts: Some(1), ..JobFilter::default() }, 0, 250),
     ] {
-        let (mut after, mut seen, mut looked_at) = (None, Vec::new(), 0);
-        loop {
-            let page = look.jobs(topic, State::Delayed, &filter, after).await.expect("a page is answered");
-            assert!(page.looked_at <= MOST_LOOKED_AT && page.jobs.len() <= 100);
-            seen.extend(page.jobs.into_iter().map(|job| job.id));
-            looked_at += page.looked_at;
-            after = page.next;
-            if after.is_none() {
-                break;
-            }
-        }
+        let (mut seen, looked_at) = looked(t, State::Delayed, &filter).await;
         let count = seen.len();
-        seen.sort();
         seen.dedup();
         assert_eq!((seen.len(), count), (expected, expected), "{filter:?}");
         assert!((fewest..=250).contains(&looked_at), "{looked_at} for {filter:?}");
@@ -277,39 +283,15 @@ pub async fn pages_of_running_jobs_lead_on(t: &Topic) {
         assert_eq!(t.transfer(&format!("n{node:02}"), 2).await.claims.len(), 2);
     }
     assert_eq!(t.transfer("n05-busy", 250).await.claims.len(), 250);
-    let (look, topic) = (inspector(t), t.key.topic.as_str());
     let prefix = |prefix: &str| JobFilter { id_prefix: Some(prefix.into()), ..JobFilter::default() };
     for (filter, expected) in [(JobFilter::default(), 330), (prefix("1-"), 110), (prefix(""), 330), (prefix("x"), 0)] {
-        let (mut after, mut seen, mut looked_at, mut pages) = (None, Vec::new(), 0, 0);
-        loop {
-            let page = look.jobs(topic, State::Running, &filter, after).await.expect("a page is answered");
-            assert!(page.jobs.len() <= 100 && page.jobs.iter().all(|job| job.node.is_some()));
-            seen.extend(page.jobs.into_iter().map(|job| job.id));
-            looked_at += page.looked_at;
-            after = page.next;
-            pages += 1;
-            assert!(pages < 20, "the pages of {filter:?} end");
-            if after.is_none() {
-                break;
-            }
-        }
-        seen.sort();
+        let (mut seen, looked_at) = looked(t, State::Running, &filter).await;
         seen.dedup();
         assert_eq!((seen.len(), looked_at), (expected, 330), "{filter:?}");
     }
     for (limit, bytes) in [(7, USUAL_BYTES), (1_000, 1), (1_000, 40 * 30)] {
-        let (mut after, mut seen) = (None, Vec::new());
-        loop {
-            let request = PageRequest { state: State::Running, after, limit, bytes };
-            let page = t.store.page(&t.key, request).await.expect("a page is answered");
-            let sizes = page.jobs.iter().map(|job| job.record.as_bytes().len());
-            assert!(page.jobs.len() <= limit && (page.jobs.len() == 1 || sizes.sum::<usize>() <= bytes));
-            seen.extend(page.jobs.into_iter().map(|job| job.id));
-            after = page.next;
-            if after.is_none() {
-                break;
-            }
-        }
+        let jobs = t.pages_of(State::Running, limit, bytes).await.into_iter();
+        let mut seen: Vec<_> = jobs.map(|job| job.id).collect();
         seen.sort();
         seen.dedup();
         assert_eq!(seen.len(), 330, "{limit} jobs and {bytes} bytes a page");

@@ -79,6 +79,14 @@ async fn relay_all(topics: &[&Topic]) {
     }
 }
 
+/// A topic `one` that has got these jobs, the members of the set `s` of this topic.
+async fn with_members(t: &Topic, on_dead: OnDead, jobs: Vec<NewJob>) -> Topic {
+    let one = t.beside("conformance", "one").await;
+    t.joined_by(&one, on_dead, jobs).await;
+    relay_all(&[t, &one]).await;
+    one
+}
+
 /// Three members in two topics, each of which ends in another way (rule 18).
 pub async fn last_job_of_a_set_comes_once_when_all_members_have_ended(t: &Topic) {
     let (one, two) = (t.beside("conformance", "one").await, t.beside("conformance", "two").await);
@@ -162,11 +170,9 @@ pub async fn change_of_a_set_is_one_call(t: &Topic) {
 
 /// Whatever ends a job ends the member, in the step that does so (rule 18).
 pub async fn each_way_of_leaving_ends_a_member(t: &Topic) {
-    let one = t.beside("conformance", "one").await;
     let names =
         ["ack", "ack-outside", "dead", "delete", "cancel", "drop", "deleted-while-it-runs", "acked-while-it-runs"];
-    t.joined_by(&one, OnDead::Count, names.into_iter().map(job).collect()).await;
-    relay_all(&[t, &one]).await;
+    let one = with_members(t, OnDead::Count, names.into_iter().map(job).collect()).await;
     one.ack_outside("ack-outside").await;
     one.delete("delete").await;
     one.cancel("cancel").await;
@@ -191,10 +197,8 @@ pub async fn each_way_of_leaving_ends_a_member(t: &Topic) {
 
 /// A retry, a rejoin, a park, a crash and a replacement end no member (rule 18).
 pub async fn job_that_comes_back_is_still_a_member(t: &Topic) {
-    let one = t.beside("conformance", "one").await;
     let names = ["retried", "parked", "replaced", "crashed"];
-    t.joined_by(&one, OnDead::Count, names.into_iter().map(job).collect()).await;
-    relay_all(&[t, &one]).await;
+    let one = with_members(t, OnDead::Count, names.into_iter().map(job).collect()).await;
     for claim in one.claims("n").await {
         match claim.id.as_str() {
             "retried" => one.end("n", &claim, Change::Retry(secs(1))).await,
@@ -220,10 +224,8 @@ pub async fn job_that_comes_back_is_still_a_member(t: &Topic) {
 /// A member whose place a broadcast takes has left once that goes out or expires; a job that goes out as a broadcast, too, stays one
 /// (rule 18).
 pub async fn broadcast_in_the_place_of_a_member_ends_it(t: &Topic) {
-    let one = t.beside("conformance", "one").await;
     let both = NewJob { deliver: Deliver::Both, ..job("both") };
-    t.joined_by(&one, OnDead::Wait, vec![job("replaced"), both, delayed("expired", ms(1))]).await;
-    relay_all(&[t, &one]).await;
+    let one = with_members(t, OnDead::Wait, vec![job("replaced"), both, delayed("expired", ms(1))]).await;
     for id in ["replaced", "expired"] {
         one.add_job(NewJob { deliver: Deliver::Broadcast, ..replacing(id, "new") }).await;
         assert_eq!(t.relayed(&one).await, [3, 0, 0, u64::from(id == "expired")]);
@@ -241,9 +243,7 @@ pub async fn broadcast_in_the_place_of_a_member_ends_it(t: &Topic) {
 
 /// A job that takes the place of a waiting member is the member (rule 18).
 pub async fn replaced_or_extended_member_is_still_one(t: &Topic) {
-    let one = t.beside("conformance", "one").await;
-    t.joined_by(&one, OnDead::Count, vec![delayed("replaced", secs(9)), delayed("extended", secs(9))]).await;
-    relay_all(&[t, &one]).await;
+    let one = with_members(t, OnDead::Count, vec![delayed("replaced", secs(9)), delayed("extended", secs(9))]).await;
     one.add_job(replacing("replaced", "new")).await;
     let extends = OnDuplicate::Extend { at_most: None };
     one.add_job(NewJob { on_duplicate: extends, ..delayed("extended", secs(1)) }).await;
@@ -260,9 +260,7 @@ pub async fn replaced_or_extended_member_is_still_one(t: &Topic) {
 
 /// A member that kills its node has ended once its crashes make it DEAD, and not when they convict it (rules 18, 19).
 pub async fn member_that_crashes_too_often_is_dead(t: &Topic) {
-    let one = t.beside("conformance", "one").await;
-    t.joined_by(&one, OnDead::Count, vec![job("a")]).await;
-    relay_all(&[t, &one]).await;
+    let one = with_members(t, OnDead::Count, vec![job("a")]).await;
     let claim = one.claim("n", "a").await;
     exhaust_by_crashes(&one, "n", claim).await;
     assert_eq!(t.relayed(&one).await, [1, 0, 0, 0]);
@@ -274,9 +272,7 @@ pub async fn member_that_crashes_too_often_is_dead(t: &Topic) {
 
 /// A DONE or DEAD job that is removed after its retention had ended before (rule 18).
 pub async fn removal_of_an_ended_member_counts_no_second_time(t: &Topic) {
-    let one = t.beside("conformance", "one").await;
-    t.joined_by(&one, OnDead::Count, vec![job("dead"), retained("done")]).await;
-    relay_all(&[t, &one]).await;
+    let one = with_members(t, OnDead::Count, vec![job("dead"), retained("done")]).await;
     for claim in one.claims("n").await {
         let change = if claim.id.as_str() == "dead" { Change::Dead } else { Change::Ack };
         one.end("n", &claim, change).await;
@@ -292,10 +288,8 @@ pub async fn removal_of_an_ended_member_counts_no_second_time(t: &Topic) {
 
 /// A set may wait for a person who requeues, deletes or acks a DEAD member, or for the end of its retention (rule 18).
 pub async fn set_waits_for_its_dead_members(t: &Topic) {
-    let one = t.beside("conformance", "one").await;
     let names = ["requeued", "deleted", "removed"];
-    t.joined_by(&one, OnDead::Wait, names.into_iter().map(job).collect()).await;
-    relay_all(&[t, &one]).await;
+    let one = with_members(t, OnDead::Wait, names.into_iter().map(job).collect()).await;
     for claim in one.claims("n").await {
         one.end("n", &claim, Change::Dead).await;
     }

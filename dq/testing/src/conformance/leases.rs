@@ -4,16 +4,8 @@ use super::events::{WAYS_OUT, leave_running};
 use super::producer::job;
 use super::topic::{LEASE, START, Topic, done, isolate_of, ms, refused, secs};
 use dq::job::{Isolation, Sequence};
-use dq::store::step::{
-    Change, Exhaust, LONGEST_LEASE, MOST_JOBS, Reclaim, Reclaimed, Release, Renew, Scan, Settle, Transfer, USUAL_BYTES,
-};
+use dq::store::step::{Change, Exhaust, LONGEST_LEASE, MOST_JOBS, Reclaimed, Release, Renew, Scan, Settle, Transfer};
 use dq::time::Timestamp;
-
-/// A claim writes the lease, counted from the store's clock (rule 8).
-pub async fn claim_writes_the_lease(t: &Topic) {
-    t.running("n", "a").await;
-    assert_eq!(t.lease("n").await, Some(t.now().after(LEASE)));
-}
 
 /// A node without jobs has no lease, whatever it requests (rule 8).
 pub async fn node_without_jobs_has_no_lease(t: &Topic) {
@@ -212,7 +204,7 @@ pub async fn release_accepts_any_sequence_number(t: &Topic) {
     assert_eq!(t.lease("n").await, Some(Timestamp::EPOCH));
 }
 
-/// Lease ends are in milliseconds, and a lease has expired from the millisecond of its end on (rule 20).
+/// Lease ends are in milliseconds, and a lease protects the jobs of its node until the millisecond of its end (rule 20).
 pub async fn lease_ends_at_its_millisecond(t: &Topic) {
     t.advance(std::time::Duration::from_micros(700)).await;
     t.add("a").await;
@@ -220,8 +212,7 @@ pub async fn lease_ends_at_its_millisecond(t: &Topic) {
     t.claim("n", "a").await;
     let seen = t.lease("n").await.expect("n holds a");
     t.set_clock(seen.as_millis() * 1_000 - 1).await;
-    let request = Reclaim { node: t.node("n"), seen, limit: MOST_JOBS, bytes: USUAL_BYTES, max_crashes: 3 };
-    assert_eq!(t.link("m").step(request).await.expect("reclaim is answered").moved, 0);
+    assert_eq!(t.reclaim("m", "n", seen, MOST_JOBS).await.moved, 0);
     t.set_clock(seen.as_millis() * 1_000).await;
     assert_eq!(t.reclaim("m", "n", seen, MOST_JOBS).await.moved, 1);
 }

@@ -1,12 +1,12 @@
-//! Requests, batches and queries over their limits, and records over those of the format (rule 5).
+//! Requests, batches and queries over their limits (rule 5).
 
 use super::copies::{copy, import_of};
 use super::producer::{answered, command, job};
 use super::topic::{FALLBACK, LEASE, MAX_CRASHES, Topic, id, isolate_of, ms, secs};
-use dq::job::{Codec, Deliver, Isolation, Metadata, Record, State, limits};
+use dq::job::{Deliver, Isolation, State};
 use dq::store::step::{Audit, Change, MOST_JOBS, Publish, Reclaim, Reconcile, Recover, USUAL_BYTES};
 use dq::store::{
-    AddOutcome, ChangeKind, CommandKind, CopyPlace, JobChange, JobCopy, MOST_MINUTES, NewJob, Numbered, OnDuplicate,
+    AddOutcome, ChangeKind, CommandKind, CopyPlace, JobChange, MOST_MINUTES, NewJob, Numbered, OnDuplicate,
     PageRequest, Request, StoreError,
 };
 
@@ -82,29 +82,4 @@ pub async fn query_over_its_limit_is_refused(t: &Topic) {
     for answer in answers {
         assert!(matches!(answer, Err(StoreError::OverLimit { .. })), "{answer:?}");
     }
-}
-
-/// The store refuses a batch with one record over a limit of the format as a whole (rule 5).
-pub async fn record_over_a_limit_of_the_format_changes_nothing(t: &Topic) {
-    let payload = vec![b'1'; limits::PAYLOAD.most as usize + 1];
-    let record = |metadata: &Metadata, payload: &[u8]| Record::new(metadata, Codec::Json, payload);
-    let control = Metadata { headers: vec![("h".into(), "a\x1bb".into())], ..Metadata::default() };
-    t.add_all(vec![job("there")]).await;
-    for record in [record(&Metadata::default(), &payload), record(&control, b"1")] {
-        let items = vec![job("a"), NewJob { record: record.clone(), ..job("b") }];
-        let added = t.producer.add(t.numbered(items)).await.expect_err("it is too large");
-        let what = ChangeKind::Update(record.clone());
-        let changes = vec![JobChange::new(job("there").id, what)];
-        let changed = t.producer.change(t.numbered(changes)).await.expect_err("it is too large");
-        let copies =
-            vec![copy("c", CopyPlace::Dead, t.now()), JobCopy { record, ..copy("d", CopyPlace::Dead, t.now()) }];
-        let imported = t.try_import(import_of(copies, OnDuplicate::Keep)).await.expect_err("it is too large");
-        for error in [added, changed, imported] {
-            assert!(matches!(error, StoreError::OverLimit { .. }) && error.nothing_done(), "{error}");
-        }
-    }
-    for name in ["a", "b", "c", "d"] {
-        assert_eq!(t.state(name).await, None, "{name}");
-    }
-    assert_eq!(t.metadata("there").await, Metadata::default());
 }

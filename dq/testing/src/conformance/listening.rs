@@ -1,10 +1,11 @@
 //! Moves: what a step tells those who listen to the events of a topic (rule 31).
 
 use super::copies::{copy, import_of};
+use super::histories::{self, node};
 use super::producer::{job, replacing, retained};
-use super::topic::{LEASE, MAX_CRASHES, Topic, id, ms, secs};
+use super::topic::{LEASE, Topic, id, ms, secs};
 use dq::job::{Cause, Metadata};
-use dq::store::step::{Change, Reclaim, USUAL_BYTES};
+use dq::store::step::Change;
 use dq::store::{
     ChangeKind, CommandKind, CopyPlace, Interest, JobChange, JobMove, MOST_MOVES, MOVES_BYTES, OnDuplicate, Signal,
     Signals,
@@ -40,20 +41,9 @@ impl Listener {
     }
 }
 
-fn node(t: &Topic) -> String {
-    t.node("n").to_string()
-}
-
 /// The producer of the topic, as moves name it.
 fn by(told: &JobMove) -> String {
-    match told {
-        JobMove::Changed { by, .. }
-        | JobMove::CommandWaits { by, .. }
-        | JobMove::Deleted { by }
-        | JobMove::Requeued { by }
-        | JobMove::Done { by } => by.clone(),
-        other => panic!("nobody asked for {other:?}"),
-    }
+    histories::by(told).unwrap_or_else(|| panic!("nobody asked for {told:?}")).to_owned()
 }
 
 /// A run is told from the add to its end: lateness, retry with cause and next due time, rejoin, park, dead and requeue (rule 31).
@@ -154,8 +144,7 @@ pub async fn rare_moves_are_told(t: &Topic) {
     let seen = t.now().after(LEASE);
     t.advance(LEASE).await;
     t.store.listen(&t.key).await.expect("listen is answered");
-    let request = Reclaim { node: t.node("n"), seen, limit: 10, bytes: USUAL_BYTES, max_crashes: MAX_CRASHES };
-    assert_eq!(t.link("other").step(request).await.expect("reclaim is answered").moved, 1);
+    assert_eq!(t.reclaim("other", "n", seen, 10).await.moved, 1);
     assert_eq!(listener.one(t).await, JobMove::Reclaimed { node: node(t) });
     let change = JobChange::new(id("a"), ChangeKind::ExtendBy(secs(60)));
     t.producer().change(t.numbered(vec![change])).await.expect("change is answered");

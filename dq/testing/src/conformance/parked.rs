@@ -137,26 +137,6 @@ pub async fn requeue_clears_the_crashes_of_an_aged_job(t: &Topic) {
     assert_eq!(t.claim("n", "a").await.crashes, 0);
 }
 
-/// A rollback of a requeued job makes it DELAYED, not UNACKED (rule 25).
-pub async fn requeued_job_is_no_longer_parked(t: &Topic) {
-    t.add_and_run("n", "a", Change::Park).await;
-    t.requeue("a").await;
-    let claim = t.claim("n", "a").await;
-    assert_eq!(claim.record.metadata().map(|metadata| metadata.parked_by), Ok(None));
-    t.end("n", &claim, Change::Rollback).await;
-    assert_eq!(t.state("a").await, Some(State::Delayed));
-}
-
-/// A dropped aged job is gone, even if an ack would have kept it as DONE (rule 25).
-pub async fn dropped_aged_job_is_gone(t: &Topic) {
-    t.add_job(retained("a")).await;
-    t.run("n", "a", Change::Park).await;
-    t.advance(ms(WEEK_MS)).await;
-    let claim = t.claim_unacked("n", "a").await;
-    t.end("n", &claim, Change::Drop).await;
-    assert_eq!(t.find("a").await, None);
-}
-
 /// A fence from outside is compared with the parking fence while `process_unacked` runs (rules 13, 25).
 pub async fn ack_of_the_parked_run_ends_an_aged_job(t: &Topic) {
     for change in [Change::Park, Change::Rollback, Change::Retry(ms(1))] {

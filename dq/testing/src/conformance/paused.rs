@@ -1,11 +1,12 @@
 //! A paused topic (rule 29): nothing is claimed, and everything else goes on.
 
+use super::broadcasts::publish;
 use super::changes::update;
 use super::producer::{job, replacing};
 use super::setting::{by_anna, pause, pause_for};
 use super::topic::{FALLBACK, LEASE, START, Topic, ids, ms, secs};
 use dq::job::{Deliver, State};
-use dq::store::step::{Change, MOST_JOBS, Publish, Role, Transfer, USUAL_BYTES, Verdict};
+use dq::store::step::{Change, MOST_JOBS, Role, Transfer, Verdict};
 use dq::store::{
     BatchAnswer, ChangeKind, Due, LONGEST_AUTHOR, LONGEST_REASON, NewJob, Pause, SetTopic, Signal, StoreError,
     TopicChange, TopicState,
@@ -20,10 +21,6 @@ fn paused(reason: &str, until: Option<Timestamp>, since: Timestamp) -> TopicStat
 /// The state of a topic that is paused since now.
 fn paused_now(t: &Topic) -> TopicState {
     paused("why", None, t.now())
-}
-
-fn publish(fallback: std::time::Duration, expires_after: std::time::Duration) -> Publish {
-    Publish { limit: MOST_JOBS, bytes: USUAL_BYTES, fallback, expires_after }
 }
 
 /// A transfer of a paused topic claims nothing, says why, reports no more, and takes its number (rule 29).
@@ -42,24 +39,19 @@ pub async fn paused_topic_claims_nothing(t: &Topic) {
     assert_eq!((answer.claims.len(), answer.state), (2, None));
 }
 
-/// Nobody has touched the topic: no answer tells anything (rule 29).
-pub async fn state_of_an_untouched_topic_is_empty(t: &Topic) {
+/// The answers about a topic that nobody has touched tell nothing; once it is paused, sweep, scan and the query tell of that as well (rule 29).
+pub async fn every_answer_about_a_topic_tells_of_its_pause(t: &Topic) {
     t.add("a").await;
     let answer = t.transfer("n", 10).await;
     assert_eq!((answer.state, answer.left), (None, 0));
-    assert_eq!(t.sweep("n", t.sweep_of("n", 10)).await.state, None);
-    assert_eq!(t.scan().await.state, None);
-    assert_eq!(t.topic_state().await, TopicState::default());
-}
-
-/// Sweep, scan and the query tell of the pause as well (rule 29).
-pub async fn every_answer_about_a_topic_tells_of_its_pause(t: &Topic) {
-    let state = paused_now(t);
-    t.pause().await;
-    t.enter("n").await;
-    assert_eq!(t.sweep("n", t.sweep_of("n", 10)).await.state.as_deref(), Some(&state));
-    assert_eq!(t.scan().await.state.as_deref(), Some(&state));
-    assert_eq!(t.topic_state().await, state);
+    for state in [None, Some(paused_now(t))] {
+        if state.is_some() {
+            t.pause().await;
+        }
+        assert_eq!(t.sweep("n", t.sweep_of("n", 10)).await.state.as_deref(), state.as_ref());
+        assert_eq!(t.scan().await.state.as_deref(), state.as_ref());
+        assert_eq!(t.topic_state().await, state.unwrap_or_default());
+    }
 }
 
 /// The transfers of a paused topic renew the leases of what runs (rule 29).
@@ -224,16 +216,16 @@ pub async fn broadcasts_of_a_paused_topic_wait_or_expire(t: &Topic) {
         let news = NewJob { deliver: Deliver::Broadcast, expires_after: Some(secs(expires_after)), ..job(name) };
         t.add_job(news).await;
     }
-    let ask = || t.link("n").step(publish(FALLBACK, secs(3_600)));
-    let answer = ask().await.expect("publish is answered");
+    let ask = || publish(t, "n", MOST_JOBS);
+    let answer = ask().await;
     assert_eq!((answer.published, answer.dropped, answer.more, answer.sleep), (0, 0, false, FALLBACK));
     t.advance(secs(6)).await;
-    let answer = ask().await.expect("publish is answered");
+    let answer = ask().await;
     assert_eq!((answer.published, answer.dropped, answer.more), (0, 1, false));
     t.set(pause_for("why", secs(3))).await;
-    assert_eq!(ask().await.expect("publish is answered").sleep, secs(3), "the publisher comes at the end");
+    assert_eq!(ask().await.sleep, secs(3), "the publisher comes at the end");
     t.resume().await;
-    let answer = ask().await.expect("publish is answered");
+    let answer = ask().await;
     assert_eq!((answer.published, answer.dropped, answer.last_number), (2, 0, 2));
 }
 

@@ -38,15 +38,18 @@ pub async fn end_applies_on_every_way_out(t: &Topic) {
     }
 }
 
-/// A running job with a retention that was acked from outside is DONE however its run ends; a deleted one is gone (rule
-/// 13).
+/// A running job with a retention that was acked from outside, by an ack that names the run or not, is DONE however its run ends; a
+/// deleted one is gone (rule 13).
 pub async fn acked_running_job_is_kept_as_done(t: &Topic) {
     for way in 0..WAYS_OUT {
-        t.add_job(retained("a")).await;
-        let claim = t.claim("n", "a").await;
-        t.ack_outside("a").await;
-        leave_running(t, "n", &claim, way).await;
-        assert_eq!(t.state("a").await, Some(State::Done), "way {way} out of RUNNING");
+        for fenced in [false, true] {
+            t.add_job(retained("a")).await;
+            let claim = t.claim("n", "a").await;
+            let fence = fenced.then_some(claim.token.fence);
+            assert!(t.command(CommandKind::Ack, "a", fence).await.changed);
+            leave_running(t, "n", &claim, way).await;
+            assert_eq!(t.state("a").await, Some(State::Done), "way {way} out of RUNNING, fenced: {fenced}");
+        }
         assert_eq!(t.add_job(retained("a")).await, AddOutcome::Added);
         let claim = t.claim("n", "a").await;
         t.delete("a").await;
@@ -55,7 +58,8 @@ pub async fn acked_running_job_is_kept_as_done(t: &Topic) {
     }
 }
 
-/// However the run ends, the replacement takes the job's place in the same step (rule 13).
+/// A replacement waits for the end of the run, and until then the record belongs to the run. However that ends, the replacement takes
+/// the job's place in the same step (rule 13).
 pub async fn replacement_takes_the_place_on_every_way_out(t: &Topic) {
     for way in 0..WAYS_OUT {
         t.add_job(retained("a")).await;
@@ -63,6 +67,8 @@ pub async fn replacement_takes_the_place_on_every_way_out(t: &Topic) {
         let new = NewJob { on_duplicate: OnDuplicate::Replace, ..delayed("a", secs(5)) };
         assert_eq!(t.add_job(new.clone()).await, AddOutcome::ReplacementWaits);
         let due = t.in_ms(5_000);
+        assert_eq!((t.state("a").await, t.stored("a").await.record), (Some(State::Running), claim.record.clone()));
+        assert_eq!(t.claimed_ids("m").await, [""; 0]);
         leave_running(t, "n", &claim, way).await;
         assert_eq!(t.due("a").await, due, "way {way} out of RUNNING");
         assert_eq!(t.stored("a").await.record, new.record);
@@ -96,24 +102,21 @@ pub async fn second_add_under_an_end_finds_the_first(t: &Topic) {
     assert_eq!(t.payload("a").await, "fourth");
 }
 
-/// Delete and cancel drop a waiting replacement (rule 13).
-pub async fn delete_drops_the_waiting_replacement(t: &Topic) {
-    for verb in [CommandKind::Delete, CommandKind::Cancel] {
+/// Delete and cancel drop a waiting replacement, and an ack from outside keeps it (rule 13).
+pub async fn delete_drops_the_waiting_replacement_and_ack_keeps_it(t: &Topic) {
+    let (again, waits) = (Change::Retry(ms(1)), Some(State::Delayed));
+    for (verb, change, left) in [
+        (CommandKind::Delete, again.clone(), None),
+        (CommandKind::Cancel, again, None),
+        (CommandKind::Ack, Change::Park, waits),
+    ] {
         let claim = t.running("n", "a").await;
         t.add_job(replacing("a", "new")).await;
         t.command(verb, "a", None).await;
-        t.end("n", &claim, Change::Retry(ms(1))).await;
-        assert_eq!(t.find("a").await, None, "{verb:?}");
+        t.end("n", &claim, change).await;
+        assert_eq!(t.state("a").await, left, "{verb:?}");
     }
-}
-
-/// An ack from outside keeps a waiting replacement (rule 13).
-pub async fn ack_keeps_the_waiting_replacement(t: &Topic) {
-    let claim = t.running("n", "a").await;
-    t.add_job(replacing("a", "new")).await;
-    t.ack_outside("a").await;
-    t.end("n", &claim, Change::Park).await;
-    assert_eq!((t.state("a").await, t.payload("a").await), (Some(State::Delayed), "new".into()));
+    assert_eq!(t.payload("a").await, "new");
 }
 
 /// After delete, add and delete, both the job and the replacement are gone when the run ends (rule 13).

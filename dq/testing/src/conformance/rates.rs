@@ -1,19 +1,49 @@
 //! How many jobs of a topic all nodes together claim within a period (rule 29).
 
+use std::time::Duration;
+
 use super::producer::{changed, job, weighing};
 use super::topic::{FALLBACK, Topic, ids, ms, secs};
 use dq::job::JobId;
 use dq::store::step::{Change, RejoinDue};
 use dq::store::{Limit, LimitKind, LinkOptions, NewJob, Pause, Rate, Signal, TopicChange, TopicState};
 
+pub(super) fn rate(text: &str) -> Rate {
+    text.parse().expect("it is a rate")
+}
+
 /// Nodes whose code says this rate.
-fn nodes(t: &Topic, rate: &str, names: &[&str]) {
-    let rate: Rate = rate.parse().expect("it is a rate");
-    names.iter().for_each(|name| t.linked(name, LinkOptions { rate: Some(rate), ..LinkOptions::default() }));
+fn nodes(t: &Topic, text: &str, names: &[&str]) {
+    let options = LinkOptions { rate: Some(rate(text)), ..LinkOptions::default() };
+    names.iter().for_each(|name| t.linked(name, options));
 }
 
 fn jobs(of: &str, count: usize) -> Vec<NewJob> {
     (0..count).map(|n| job(&format!("{of}-{n}"))).collect()
+}
+
+/// What two nodes claim in this time, and when: each job that they claim is due again at once.
+pub(super) async fn claims_in(t: &Topic, time: Duration) -> Vec<(JobId, u64)> {
+    let changes = [Change::Retry(ms(0)), Change::Rejoin(RejoinDue::After(ms(0))), Change::Rollback];
+    let (end, mut at) = (t.micros() + time.as_micros() as u64, Vec::new());
+    while t.micros() < end {
+        let mut sleep = FALLBACK;
+        for node in ["n", "m"] {
+            let mut more = true;
+            while more {
+                let answer = t.transfer(node, 10).await;
+                for claim in &answer.claims {
+                    t.end(node, claim, changes[at.len() % 3].clone()).await;
+                    at.push((claim.id.clone(), t.micros()));
+                }
+                more = answer.more;
+                sleep = answer.sleep.min(if answer.claims.is_empty() { sleep } else { ms(0) });
+            }
+        }
+        assert!(sleep <= ms(51), "the watcher comes when the rate opens: {sleep:?}");
+        t.advance(sleep.max(ms(1))).await;
+    }
+    at
 }
 
 /// In no window of a period do all nodes claim more than the rate and its burst, whatever becomes of the jobs; and as long as enough is
@@ -21,21 +51,7 @@ fn jobs(of: &str, count: usize) -> Vec<NewJob> {
 pub async fn no_window_has_more_claims_than_the_rate_and_its_burst(t: &Topic) {
     nodes(t, "20/s, burst 4", &["n", "m"]);
     t.add_all(jobs("j", 60)).await;
-    let (start, mut at) = (t.micros(), Vec::new());
-    while t.micros() < start + 5_000_000 {
-        let mut sleep = FALLBACK;
-        for node in ["n", "m"] {
-            let answer = t.transfer(node, 10).await;
-            for claim in &answer.claims {
-                let changes = [Change::Retry(ms(0)), Change::Rejoin(RejoinDue::After(ms(0))), Change::Rollback];
-                t.end(node, claim, changes[at.len() % 3].clone()).await;
-                at.push(t.micros());
-            }
-            sleep = sleep.min(answer.sleep);
-        }
-        assert!(sleep <= ms(51), "the watcher comes when the rate opens: {sleep:?}");
-        t.advance(sleep).await;
-    }
+    let at: Vec<_> = claims_in(t, secs(5)).await.into_iter().map(|(_, at)| at).collect();
     for window in at.windows(25) {
         assert!(window[24] - window[0] >= 1_000_000, "25 claims in {} µs", window[24] - window[0]);
     }
@@ -188,7 +204,7 @@ pub async fn rate_that_was_set_overrides_the_code(t: &Topic) {
     nodes(t, "1/m", &["n"]);
     t.add_all(jobs("j", 20)).await;
     assert_eq!(t.transfer("n", 10).await.claims.len(), 1);
-    let limit = Limit::Rate("100/s, burst 4".parse().expect("it is a rate"));
+    let limit = Limit::Rate(rate("100/s, burst 4"));
     let set = t.set(TopicChange::Limit { limit, reason: "why".into() }).await;
     assert_eq!((set.before.limits.len(), set.now.limits[0].limit), (0, limit));
     assert_eq!(t.topic_state().await.limits[0].limit, limit);

@@ -31,15 +31,6 @@ pub async fn reclaimed_job_is_due_when_it_was(t: &Topic) {
     assert_eq!((claim.crashes, claim.token.due), (1, due));
 }
 
-/// A lease that has not expired protects the jobs of its node (rule 20).
-pub async fn live_lease_is_not_reclaimed(t: &Topic) {
-    t.running("n", "a").await;
-    let seen = t.lease("n").await.expect("n holds a");
-    t.advance(LEASE - ms(1)).await;
-    assert_eq!(t.reclaim("m", "n", seen, 10).await.moved, 0);
-    assert_eq!(t.state("a").await, Some(State::Running));
-}
-
 /// A lease that changed since the reclaimer saw it protects the jobs of its node, even if it has expired again (rule
 /// 20).
 pub async fn changed_lease_is_not_reclaimed(t: &Topic) {
@@ -140,15 +131,6 @@ pub async fn job_that_ran_alone_is_convicted(t: &Topic) {
     assert_eq!(crashes_and_exhausted(&t.claim("n", "a").await), (MAX_CRASHES + 2, true));
 }
 
-/// A job that made room for others is no longer alone: what `isolate` noted last applies (rule 19).
-pub async fn job_that_made_room_is_not_convicted(t: &Topic) {
-    let claim = quarantined(t, "n", "a").await;
-    t.isolate("n", &claim).await;
-    assert_eq!(t.group("n", &claim).await, NoteVerdict::Done);
-    t.crash("n").await;
-    assert_eq!(crashes_and_exhausted(&t.claim("n", "a").await), (MAX_CRASHES, false));
-}
-
 /// If the `final_retry` of such a job crashes its node too, the job is DEAD because of its crashes (rule 19).
 pub async fn final_run_that_crashes_is_the_last(t: &Topic) {
     let claim = t.running("n", "a").await;
@@ -187,25 +169,28 @@ pub async fn final_run_that_was_not_alone_comes_back(t: &Topic) {
     }
 }
 
-/// What `isolate` noted ends when the job leaves RUNNING (rule 19).
+/// A job is charged as `isolate` noted last, so that one that made room for others is no longer alone. What it noted ends when the job leaves
+/// RUNNING, and a job of a released node is not charged, isolated or not (rules 8, 19).
 pub async fn isolation_ends_with_the_run(t: &Topic) {
-    let claim = quarantined(t, "n", "a").await;
-    assert_eq!(t.isolate("n", &claim).await, NoteVerdict::Done);
-    t.end("n", &claim, Change::Rollback).await;
-    t.claim("n", "a").await;
-    t.crash("n").await;
-    assert_eq!(crashes_and_exhausted(&t.claim("n", "a").await), (MAX_CRASHES - 1, false));
-}
-
-/// A job of a released node is not charged, isolated or not (rules 8, 19).
-pub async fn isolated_job_of_a_released_node_is_not_charged(t: &Topic) {
-    let claim = quarantined(t, "n", "a").await;
-    t.isolate("n", &claim).await;
-    t.release("n").await;
-    assert_eq!(t.reclaim("m", "n", Timestamp::EPOCH, 10).await.moved, 1);
-    t.claim("n", "a").await;
-    t.crash("n").await;
-    assert_eq!(crashes_and_exhausted(&t.claim("n", "a").await), (MAX_CRASHES - 1, false));
+    for (name, crashes) in [("room", MAX_CRASHES), ("rollback", MAX_CRASHES - 1), ("release", MAX_CRASHES - 1)] {
+        let claim = quarantined(t, "n", name).await;
+        assert_eq!(t.isolate("n", &claim).await, NoteVerdict::Done);
+        match name {
+            "room" => assert_eq!(t.group("n", &claim).await, NoteVerdict::Done),
+            "rollback" => t.end("n", &claim, Change::Rollback).await,
+            _ => {
+                t.release("n").await;
+                assert_eq!(t.reclaim("m", "n", Timestamp::EPOCH, 10).await.moved, 1);
+            }
+        }
+        if name != "room" {
+            t.claim("n", name).await;
+        }
+        t.crash("n").await;
+        let claim = t.claim("n", name).await;
+        assert_eq!(crashes_and_exhausted(&claim), (crashes, false), "{name}");
+        t.end("n", &claim, Change::Ack).await;
+    }
 }
 
 /// The reclaimer sets the cap. A cap of zero counts as one (rule 19).

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use super::broadcasts::publish;
 use super::producer::{delayed, job, replacing};
 use super::subscriber::Subscriber;
 use super::topic::{FALLBACK, START, Topic, ms, secs};
 use dq::job::{Deliver, State};
-use dq::store::step::{self, Change, ROLE_SLACK, RejoinDue, Role, STANDBY_DELAY};
+use dq::store::step::{Change, ROLE_SLACK, RejoinDue, Role, STANDBY_DELAY};
 use dq::store::{NewJob, Signal};
 use dq::time::Timestamp;
 
@@ -294,14 +295,10 @@ pub async fn roles_of_a_dead_node_are_cut_after_the_clock_jumped_back(t: &Topic)
     t.add_job(NewJob { deliver: Deliver::Broadcast, ..delayed("b", secs(3_600)) }).await;
     role_and_sleep(t, "w").await;
     role_and_sleep(t, "s").await;
-    let publish = async |node: &str| {
-        let request = step::Publish { limit: 1, bytes: 0, fallback: FALLBACK, expires_after: FALLBACK };
-        t.link(node).step(request).await.expect("publish is answered").sleep
-    };
-    publish("p").await;
+    publish(t, "p", 1).await;
     t.set_clock(START - 7_200_000_000).await;
     assert_eq!(role_and_sleep(t, "o").await, (None, FALLBACK));
-    assert_eq!(publish("o").await, FALLBACK);
+    assert_eq!(publish(t, "o", 1).await.sleep, FALLBACK);
     let longest = FALLBACK * 5 / 4 + ROLE_SLACK;
     t.advance(longest).await;
     assert_eq!(role_and_sleep(t, "o").await.0, None, "not yet");
@@ -309,5 +306,5 @@ pub async fn roles_of_a_dead_node_are_cut_after_the_clock_jumped_back(t: &Topic)
     assert_eq!(role_and_sleep(t, "o").await.0, Some(Role::Watcher));
     assert_eq!(role_and_sleep(t, "x").await.0, Some(Role::Standby));
     t.add_job(NewJob { deliver: Deliver::Broadcast, ..delayed("d", secs(5)) }).await;
-    assert_eq!(publish("o").await, secs(5), "o is the publisher");
+    assert_eq!(publish(t, "o", 1).await.sleep, secs(5), "o is the publisher");
 }

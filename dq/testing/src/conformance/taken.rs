@@ -2,7 +2,7 @@
 
 use super::broadcasts::publish;
 use super::copies::import_of;
-use super::events::add_in_state;
+use super::events::{add_in_state, ending};
 use super::producer::{command, delayed, job, replacing, retained, with_payload};
 use super::setting::limit_to;
 use super::topic::{Topic, id, ms, secs};
@@ -88,12 +88,7 @@ pub async fn deleted_job_leaves_its_id_taken(t: &Topic) {
             add_in_state(t, &name, state).await;
             t.add_job(NewJob { on_duplicate: OnDuplicate::Replace, ..unique(&name) }).await;
             if state != State::Delayed {
-                let end = match state {
-                    State::Unacked => Change::Park,
-                    State::Dead => Change::Dead,
-                    _ => Change::Ack,
-                };
-                t.run("n", &name, end).await;
+                t.run("n", &name, ending(state)).await;
             }
             let is_there = t.command(verb, &name, None).await.changed;
             assert_eq!(known(t, &name).await, if is_there { AddOutcome::Deleted } else { ENDED }, "{name}");

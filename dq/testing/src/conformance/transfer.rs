@@ -6,16 +6,6 @@ use dq::job::{Sequence, State};
 use dq::store::step::{Change, Transfer};
 use dq::store::{Due, JobPlace, NewJob};
 
-/// A job is not claimed one microsecond early, and can be claimed from the microsecond of its due time on (rule 4).
-pub async fn job_is_not_claimed_before_it_is_due(t: &Topic) {
-    t.add_later("a", ms(1_500)).await;
-    t.set_clock(START + 1_499_999).await;
-    assert_eq!(t.claimed_ids("n").await, [""; 0]);
-    assert_eq!(t.state("a").await, Some(State::Delayed));
-    t.set_clock(START + 1_500_000).await;
-    t.claim("n", "a").await;
-}
-
 /// A claim has the job's record, its due time and no crashes, and the job belongs to the node (step `transfer`).
 pub async fn claim_has_what_a_run_needs(t: &Topic) {
     t.add_job(delayed("a", secs(1))).await;

@@ -1,7 +1,7 @@
 //! Changes of the payload (rule 28).
 
 use super::changes::update;
-use super::events::{NODE, add_in_state};
+use super::events::{NODE, add_in_state, ending};
 use super::producer::{delayed, job};
 use super::topic::{Topic, ms, secs};
 use dq::job::{Cause, Codec, Deliver, GroupName, KeptState, Metadata, Record, State};
@@ -150,11 +150,8 @@ pub async fn job_gets_other_options(t: &Topic) {
     for (state, size, metadata) in cases {
         t.add_job(NewJob { record: Record::new(&metadata, Codec::Json, &vec![b'7'; size]), ..job("a") }).await;
         let claim = t.claim(NODE, "a").await;
-        match state {
-            State::Unacked => t.end(NODE, &claim, Change::Park).await,
-            State::Dead => t.end(NODE, &claim, Change::Dead).await,
-            _ => t.end(NODE, &claim, Change::Retry(secs(60))).await,
-        }
+        let end = if state == State::Delayed { Change::Retry(secs(60)) } else { ending(state) };
+        t.end(NODE, &claim, end).await;
         let place = t.place("a").await;
         for change in &changes {
             let before = t.metadata("a").await;

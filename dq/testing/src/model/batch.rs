@@ -1,5 +1,6 @@
 //! Turns the items of an operation into the items of a request: new jobs, commands and outcomes.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use super::cluster::{ClusterState, job, metadata, ms};
@@ -7,12 +8,36 @@ use super::operation::{self, AddItem, ChangeItem, CommandItem, OutcomeItem, Sett
 use dq::job::limits::STATE;
 use dq::job::{Cause, Codec, Fence, KeptState, Metadata, Priority, Record};
 use dq::store::step::{Change, Outcome, RejoinDue, Tick, TickJob};
-use dq::store::{ChangeKind, Command, Due, JobChange, Limit, LimitKind, NewJob, OptionChange, SetTopic, TopicChange};
+use dq::store::{
+    Batch, ChangeKind, Command, Due, JobChange, Limit, LimitKind, NewJob, Numbered, OptionChange, SetTopic, TopicChange,
+};
 use dq::time::Timestamp;
 
 impl ClusterState {
+    /// The batch of this producer under this number.
+    pub(super) fn batch(&self, by: u8, number: u64, what: &operation::Batch) -> Batch {
+        match what {
+            operation::Batch::Add(jobs) => {
+                let jobs = jobs.iter().enumerate();
+                let items = jobs.map(|(n, job)| self.new_job(by, number, n, job)).collect();
+                Batch::Add { batch: Numbered { number, items } }
+            }
+            operation::Batch::Command(items) => {
+                let mut named = HashSet::new();
+                let items = items.iter().filter(|item| named.insert(job(item.job)));
+                let items = items.map(|item| self.command(item)).collect();
+                Batch::Command { batch: Numbered { number, items } }
+            }
+            operation::Batch::Change(items) => {
+                let items = items.iter().enumerate().map(|(n, item)| self.change(by, number, n, item)).collect();
+                Batch::Change { batch: Numbered { number, items } }
+            }
+            operation::Batch::Set(setting) => Batch::Set { number, set: self.set_topic(by, *setting) },
+        }
+    }
+
     /// The `n`-th job of a batch; its payload names producer, number and `n`.
-    pub(super) fn new_job(&self, by: u8, number: u64, n: usize, item: &AddItem) -> NewJob {
+    fn new_job(&self, by: u8, number: u64, n: usize, item: &AddItem) -> NewJob {
         let (due, delay) = match item.due {
             operation::Due::After(after) => (Due::After(ms(after)), ms(after)),
             operation::Due::In(after) => (Due::At(self.at(after)), Duration::ZERO),
@@ -30,7 +55,7 @@ impl ClusterState {
         }
     }
 
-    pub(super) fn set_topic(&self, by: u8, setting: Setting) -> SetTopic {
+    fn set_topic(&self, by: u8, setting: Setting) -> SetTopic {
         let reason = || "why not: 1; 2".to_owned();
         let change = match setting {
             Setting::Resume => TopicChange::Resume { group: None },
@@ -56,7 +81,7 @@ impl ClusterState {
     }
 
     /// The `n`-th change of a batch; a new payload names producer, number and `n`.
-    pub(super) fn change(&self, by: u8, number: u64, n: usize, item: &ChangeItem) -> JobChange {
+    fn change(&self, by: u8, number: u64, n: usize, item: &ChangeItem) -> JobChange {
         let what = match item.what {
             What::Reschedule(operation::Due::After(after) | operation::Due::Usual(after)) => {
                 ChangeKind::Reschedule(Due::After(ms(after)))
@@ -86,7 +111,7 @@ impl ClusterState {
         }
     }
 
-    pub(super) fn command(&self, item: &CommandItem) -> Command {
+    fn command(&self, item: &CommandItem) -> Command {
         let parked_by = self.metadata(item.job).parked_by;
         let right = self.token(item.job, operation::Token::Right).fence;
         let fence = match item.fence {

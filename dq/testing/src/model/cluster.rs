@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use super::exchange::{Exchange, ModelAnswer, ModelRequest};
-use super::operation::{self, By, JOBS, LeaseEnd, NODES, Number, Operation, PRODUCERS};
+use super::operation::{self, By, JOBS, LeaseEnd, NODES, Number, Operation, PRODUCERS, Run};
 use dq::job::{Isolation, JobId, Metadata, NodeId, ProducerId, Record, Sequence, State, Token};
 use dq::store::step::{
     Exhaust, Isolate, MOST_JOBS, Note, Noting, Publish, Reclaim, Reconcile, Release, Renew, RowCursor, Sequenced,
     Settle, Sweep, Transfer, USUAL_BYTES, Wake,
 };
-use dq::store::{self, Numbered, TopicCounts};
+use dq::store::{self, Batch, TopicCounts};
 use dq::testing::seam::{Row, View};
 use dq::time::Timestamp;
 
@@ -45,12 +45,9 @@ pub(super) struct ClusterState {
     tokens: BTreeMap<JobId, Vec<Token>>,
     /// Every lease end of each node so far, oldest first.
     leases: BTreeMap<NodeId, Vec<Timestamp>>,
-    /// Every batch of each producer so far, oldest first.
-    sent: BTreeMap<ProducerId, Vec<Batch>>,
+    /// Every batch of each producer so far, with its number, oldest first.
+    sent: BTreeMap<ProducerId, Vec<(u64, Batch)>>,
 }
-
-/// A batch as it was sent, and its number.
-type Batch = (u64, ModelRequest);
 
 impl Topic {
     pub(super) const fn now(&self) -> Timestamp {
@@ -124,10 +121,7 @@ impl ClusterState {
     /// The request that this operation means in the current state.
     pub(super) fn resolve(&self, operation: &Operation) -> Exchange {
         let lost = match operation {
-            Operation::Add { lost, .. }
-            | Operation::Command { lost, .. }
-            | Operation::Change { lost, .. }
-            | Operation::Set { lost, .. }
+            Operation::Batch { lost, .. }
             | Operation::Transfer { lost, .. }
             | Operation::Settle { lost, .. }
             | Operation::Reconcile { lost, .. } => *lost,
@@ -165,30 +159,16 @@ impl ClusterState {
 
     fn producer_request(&self, operation: &Operation) -> Option<ModelRequest> {
         match operation {
-            Operation::Add { producer: by, number, jobs, .. } => {
+            Operation::Batch { producer: by, number, what, .. } => {
                 let number = self.number(*by, *number);
-                let items = jobs.iter().enumerate().map(|(n, job)| self.new_job(*by, number, n, job)).collect();
-                Some(ModelRequest::Add(producer(*by), Numbered { number, items }))
-            }
-            Operation::Command { producer: by, number, items, .. } => {
-                let number = self.number(*by, *number);
-                let mut named = HashSet::new();
-                let items = items.iter().filter(|item| named.insert(job(item.job)));
-                let items = items.map(|item| self.command(item)).collect();
-                Some(ModelRequest::Command(producer(*by), Numbered { number, items }))
-            }
-            Operation::Change { producer: by, number, items, .. } => {
-                let number = self.number(*by, *number);
-                let items = items.iter().enumerate().map(|(n, item)| self.change(*by, number, n, item)).collect();
-                Some(ModelRequest::Change(producer(*by), Numbered { number, items }))
-            }
-            Operation::Set { producer: by, number, setting, .. } => {
-                let number = self.number(*by, *number);
-                Some(ModelRequest::Set(producer(*by), number, self.set_topic(*by, *setting)))
+                Some(ModelRequest::Batch(producer(*by), number, self.batch(*by, number, what)))
             }
             Operation::Repeat { producer: by, back } => {
-                let sent = last(self.sent.get(&producer(*by)), *back);
-                Some(sent.map_or(ModelRequest::Reconnect(node(0), producer(*by)), |(_, request)| request))
+                let by = producer(*by);
+                Some(match last(self.sent.get(&by), *back) {
+                    Some((number, batch)) => ModelRequest::Batch(by, number, batch),
+                    None => ModelRequest::Reconnect(node(0), by),
+                })
             }
             Operation::Reconnect { node: n, producer: by } => Some(ModelRequest::Reconnect(node(*n), producer(*by))),
             _ => None,
@@ -232,16 +212,16 @@ impl ClusterState {
             Operation::Renew { node: n, sequence: t, lease } => {
                 ModelRequest::Step(node(*n), Renew { last_seen: sequence(&node(*n), *t), lease: ms(*lease) }.into())
             }
-            Operation::Isolate { by, sequence: t, job: id, token, alone } => {
-                let n = self.sender(*by, *id);
-                let (last_seen, runs) = (sequence(&n, *t), vec![(job(*id), self.token(*id, *token))]);
+            Operation::Isolate { run, alone } => {
+                let (n, last_seen, id, token) = self.run(*run);
                 let isolation = Some(if *alone { Isolation::Alone } else { Isolation::Grouped });
-                ModelRequest::Step(n, Isolate { last_seen, lease: ms(15_000), isolation, runs }.into())
+                ModelRequest::Step(
+                    n,
+                    Isolate { last_seen, lease: ms(15_000), isolation, runs: vec![(id, token)] }.into(),
+                )
             }
-            Operation::Exhaust { by, sequence: t, job: id, token } => {
-                let n = self.sender(*by, *id);
-                let (last_seen, token, id, metadata) =
-                    (sequence(&n, *t), self.token(*id, *token), job(*id), self.last_metadata(*id));
+            Operation::Exhaust(run) => {
+                let ((n, last_seen, id, token), metadata) = (self.run(*run), self.last_metadata(run.job));
                 ModelRequest::Step(n, Exhaust { last_seen, lease: ms(15_000), id, token, metadata }.into())
             }
             operation => self.rarer_link_request(operation),
@@ -250,12 +230,10 @@ impl ClusterState {
 
     fn rarer_link_request(&self, operation: &Operation) -> ModelRequest {
         match operation {
-            Operation::Note { by, sequence, job: id, token, number, is_large } => {
-                let n = self.sender(*by, *id);
-                let (last_seen, token) = (self.sequence(&n, *sequence), self.token(*id, *token));
-                let what = Noting::State(self.noted_metadata(*id, *is_large));
-                let (id, lease, number) = (job(*id), ms(15_000), *number);
-                ModelRequest::Step(n, Note { last_seen, lease, id, token, number, what }.into())
+            Operation::Note { run, number, is_large } => {
+                let (n, last_seen, id, token) = self.run(*run);
+                let (number, what) = (*number, Noting::State(self.noted_metadata(run.job, *is_large)));
+                ModelRequest::Step(n, Note { last_seen, lease: ms(15_000), id, token, number, what }.into())
             }
             Operation::Reconcile { node: n, sequence, behind, limit, .. } => {
                 let after = behind.map(|id| RowCursor::behind(&job(id)));
@@ -321,6 +299,13 @@ impl ClusterState {
         }
     }
 
+    /// The node that sends a request about a run, the sequence number it names, the job and the token.
+    fn run(&self, Run { by, sequence, job: id, token }: Run) -> (NodeId, Sequence, JobId, Token) {
+        let n = self.sender(by, id);
+        let last_seen = self.sequence(&n, sequence);
+        (n, last_seen, job(id), self.token(id, token))
+    }
+
     /// A token of this job; an impossible one if the job never ran.
     pub(super) fn token(&self, id: u8, token: operation::Token) -> Token {
         let none = Token { fence: dq::job::Fence(1), due: Timestamp::from_millis(1) };
@@ -357,10 +342,10 @@ impl ClusterState {
                 seen.push(*end);
             }
         }
-        if let Some((by, number)) = exchange.request.batch() {
+        if let ModelRequest::Batch(by, number, batch) = &exchange.request {
             let sent = self.sent.entry(by.clone()).or_default();
-            if sent.iter().all(|(other, _)| *other != number) {
-                sent.push((number, exchange.request.clone()));
+            if sent.iter().all(|(other, _)| other != number) {
+                sent.push((*number, batch.clone()));
             }
         }
         if let (ModelRequest::Step(by, _), ModelAnswer::Step(answer)) = (&exchange.request, answer)

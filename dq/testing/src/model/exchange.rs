@@ -6,34 +6,16 @@ use std::sync::Arc;
 use super::operation::AGEING;
 use dq::job::{NodeId, ProducerId, TopicKey};
 use dq::store::step::Isolate;
-use dq::store::{
-    self, AddOutcome, BatchAnswer, ChangeOutcome, Command, CommandOutcome, Interest, JobChange, Link, LinkOptions,
-    NewJob, Numbered, Pending, Producer, SetTopic, Signals, Store, StoreError, TopicSet,
-};
+use dq::store::{self, Batch, BatchReply, Interest, Link, LinkOptions, Pending, Producer, Signals, Store, StoreError};
 
 /// What the model sends.
 #[derive(Debug, Clone)]
 pub(super) enum ModelRequest {
     Clock(u64),
     Reconnect(NodeId, ProducerId),
-    Add(ProducerId, Numbered<NewJob>),
-    Command(ProducerId, Numbered<Command>),
-    Change(ProducerId, Numbered<JobChange>),
-    Set(ProducerId, u64, SetTopic),
+    /// A batch of this producer, under this number.
+    Batch(ProducerId, u64, Batch),
     Step(NodeId, store::Request),
-}
-
-impl ModelRequest {
-    /// The producer and number of a batch.
-    pub(super) const fn batch(&self) -> Option<(&ProducerId, u64)> {
-        match self {
-            Self::Add(by, batch) => Some((by, batch.number)),
-            Self::Command(by, batch) => Some((by, batch.number)),
-            Self::Change(by, batch) => Some((by, batch.number)),
-            Self::Set(by, number, _) => Some((by, *number)),
-            Self::Clock(_) | Self::Reconnect(..) | Self::Step(..) => None,
-        }
-    }
 }
 
 /// A request, and whether its answer is lost.
@@ -47,12 +29,9 @@ pub(super) struct Exchange {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ModelAnswer {
     Nothing,
-    Added(BatchAnswer<AddOutcome>),
-    Commanded(BatchAnswer<CommandOutcome>),
-    Changed(BatchAnswer<ChangeOutcome>),
+    Batch(BatchReply),
     /// The topic drains, so the add was refused.
     Draining,
-    Set(BatchAnswer<TopicSet>),
     Step(store::Answer),
 }
 
@@ -101,21 +80,7 @@ impl Connections {
                 self.producers.remove(producer);
                 return Ok(ModelAnswer::Nothing);
             }
-            ModelRequest::Add(by, batch) => {
-                match answer(self.producer(by).add(batch.clone()), lost, ModelAnswer::Added).await {
-                    Err(StoreError::Draining { .. }) => Ok(ModelAnswer::Draining),
-                    other => other,
-                }
-            }
-            ModelRequest::Set(by, number, set) => {
-                answer(self.producer(by).set(*number, set.clone()), lost, ModelAnswer::Set).await
-            }
-            ModelRequest::Command(by, batch) => {
-                answer(self.producer(by).command(batch.clone()), lost, ModelAnswer::Commanded).await
-            }
-            ModelRequest::Change(by, batch) => {
-                answer(self.producer(by).change(batch.clone()), lost, ModelAnswer::Changed).await
-            }
+            ModelRequest::Batch(by, _, batch) => self.ask_batch(by, batch, lost).await,
             ModelRequest::Step(by, request) => {
                 if !self.signals.contains_key(by) {
                     let interest = Interest { node: Some(by.clone()), broadcasts: false, moves: false };
@@ -130,17 +95,18 @@ impl Connections {
         answered
     }
 
+    async fn ask_batch(&mut self, by: &ProducerId, batch: &Batch, lost: bool) -> Result<ModelAnswer, StoreError> {
+        match answer(self.producer(by).ask(batch.clone()), lost, ModelAnswer::Batch).await {
+            Err(StoreError::Draining { .. }) if matches!(batch, Batch::Add { .. }) => Ok(ModelAnswer::Draining),
+            other => other,
+        }
+    }
+
     /// Waits until everything that was sent before over the same connection was executed: sends a repeated batch, or an
     /// `isolate` of no job that names no sequence number.
     async fn pass(&mut self, request: &ModelRequest) -> Result<(), StoreError> {
         match request {
-            ModelRequest::Add(by, batch) => match self.producer(by).add(batch.clone()).await {
-                Ok(_) | Err(StoreError::Draining { .. }) => {}
-                Err(error) => return Err(error),
-            },
-            ModelRequest::Set(by, number, set) => drop(self.producer(by).set(*number, set.clone()).await?),
-            ModelRequest::Command(by, batch) => drop(self.producer(by).command(batch.clone()).await?),
-            ModelRequest::Change(by, batch) => drop(self.producer(by).change(batch.clone()).await?),
+            ModelRequest::Batch(by, _, batch) => drop(self.ask_batch(by, batch, false).await?),
             ModelRequest::Step(
                 by,
                 store::Request::Transfer(_) | store::Request::Settle(_) | store::Request::Reconcile(_),

@@ -15,7 +15,7 @@ use super::queries::{Shown, same};
 use crate::conformance::EVENTS;
 use dq::job::{Fence, JobId, NodeId, ProducerId, State};
 use dq::store::step::{self, Claim, NoteVerdict, Sequenced, Verdict};
-use dq::store::{Answer, BatchAnswer, ChangeVerdict, Request};
+use dq::store::{Answer, Batch, BatchAnswer, BatchReply, ChangeVerdict, Request};
 use dq::testing::seam::JobView;
 
 /// What earlier steps have promised.
@@ -55,22 +55,24 @@ impl Invariants {
 
     /// A repeated batch has its first answer, without removed records, or that it is late. Either changes nothing.
     fn is_repeated(&mut self, request: &ModelRequest, answer: &ModelAnswer) -> Result<bool, String> {
-        let Some((by, number)) = request.batch() else { return Ok(false) };
+        let ModelRequest::Batch(by, number, _) = request else { return Ok(false) };
         let mut kept = answer.clone();
-        if let ModelAnswer::Commanded(BatchAnswer::Done(outcomes)) = &mut kept {
+        if let ModelAnswer::Batch(BatchReply::Command(BatchAnswer::Done(outcomes))) = &mut kept {
             outcomes.iter_mut().for_each(|outcome| outcome.removed = None);
         }
         let late = matches!(
             answer,
-            ModelAnswer::Added(BatchAnswer::Late)
-                | ModelAnswer::Commanded(BatchAnswer::Late)
-                | ModelAnswer::Changed(BatchAnswer::Late)
-                | ModelAnswer::Set(BatchAnswer::Late)
+            ModelAnswer::Batch(
+                BatchReply::Add(BatchAnswer::Late)
+                    | BatchReply::Command(BatchAnswer::Late)
+                    | BatchReply::Change(BatchAnswer::Late)
+                    | BatchReply::Set(BatchAnswer::Late)
+            )
         );
         if late || *answer == ModelAnswer::Draining {
             return Ok(true);
         }
-        match self.answers.insert((by.clone(), number), kept.clone()) {
+        match self.answers.insert((by.clone(), *number), kept.clone()) {
             Some(first) => same("the answer to a repeated batch", &(&first, &kept), &(&kept, answer)).map(|()| true),
             None => Ok(false),
         }
@@ -135,21 +137,25 @@ fn is_move([was, is]: [Option<State>; 2]) -> bool {
 
 /// The jobs that a request, and the answer to it, name.
 fn named(request: &ModelRequest, answer: &ModelAnswer, before: &Topic) -> BTreeSet<JobId> {
-    match (request, answer) {
-        (ModelRequest::Add(_, batch), ModelAnswer::Added(BatchAnswer::Done(outcomes))) => {
+    let (batch, reply) = match (request, answer) {
+        (ModelRequest::Batch(.., batch), ModelAnswer::Batch(reply)) => (batch, reply),
+        (ModelRequest::Step(_, request), ModelAnswer::Step(answer)) => return named_by_step(request, answer, before),
+        _ => return BTreeSet::new(),
+    };
+    match (batch, reply) {
+        (Batch::Add { batch }, BatchReply::Add(BatchAnswer::Done(outcomes))) => {
             let outcomes = batch.items.iter().zip(outcomes).filter(|(_, outcome)| outcome.is_taken());
             outcomes.map(|(new, _)| new.id.clone()).collect()
         }
-        (ModelRequest::Command(_, batch), ModelAnswer::Commanded(BatchAnswer::Done(outcomes))) => {
+        (Batch::Command { batch }, BatchReply::Command(BatchAnswer::Done(outcomes))) => {
             let outcomes = batch.items.iter().zip(outcomes).filter(|(_, outcome)| outcome.changed);
             outcomes.map(|(command, _)| command.id.clone()).collect()
         }
-        (ModelRequest::Change(_, batch), ModelAnswer::Changed(BatchAnswer::Done(outcomes))) => {
+        (Batch::Change { batch }, BatchReply::Change(BatchAnswer::Done(outcomes))) => {
             let outcomes = batch.items.iter().zip(outcomes);
             let changed = outcomes.filter(|(_, outcome)| outcome.verdict == ChangeVerdict::Changed);
             changed.map(|(item, _)| item.id.clone()).collect()
         }
-        (ModelRequest::Step(_, request), ModelAnswer::Step(answer)) => named_by_step(request, answer, before),
         _ => BTreeSet::new(),
     }
 }

@@ -9,8 +9,8 @@ use proptest::strategy::BoxedStrategy;
 
 use super::cluster::{ClusterState, ms};
 use super::operation::{
-    AddItem, By, Change, ChangeItem, CommandItem, Due, Fence, JOBS, LeaseEnd, NODES, Number, Operation, OutcomeItem,
-    PRODUCERS, Sequence, Setting, Token, Version, What,
+    AddItem, Batch, By, Change, ChangeItem, CommandItem, Due, Fence, JOBS, LeaseEnd, NODES, Number, Operation,
+    OutcomeItem, PRODUCERS, Run, Sequence, Setting, Token, Version, What,
 };
 use dq::job::{Deliver, Priority, State};
 use dq::store::step::MOST_JOBS;
@@ -112,6 +112,11 @@ fn number() -> impl Strategy<Value = Number> {
     ]
 }
 
+fn batch(what: impl Strategy<Value = Batch>) -> impl Strategy<Value = Operation> {
+    let all = (0..PRODUCERS, number(), what, lost());
+    all.prop_map(|(producer, number, what, lost)| Operation::Batch { producer, number, what, lost })
+}
+
 fn adds(job: BoxedStrategy<u8>) -> impl Strategy<Value = Operation> {
     let due = prop_oneof![
         4 => wait().prop_map(Due::After),
@@ -131,8 +136,7 @@ fn adds(job: BoxedStrategy<u8>) -> impl Strategy<Value = Operation> {
     let item = item.prop_map(|(job, due, expires_after, retain, on_duplicate, deliver, priority, unique_for)| {
         AddItem { job, due, expires_after, retain, on_duplicate, deliver, priority, unique_for }
     });
-    let all = (0..PRODUCERS, number(), vec(item, 1..4), lost());
-    all.prop_map(|(producer, number, jobs, lost)| Operation::Add { producer, number, jobs, lost })
+    batch(vec(item, 1..4).prop_map(Batch::Add))
 }
 
 fn command(job: BoxedStrategy<u8>) -> impl Strategy<Value = Operation> {
@@ -151,8 +155,7 @@ fn command(job: BoxedStrategy<u8>) -> impl Strategy<Value = Operation> {
     ];
     let item = (job, verb, fence, version());
     let item = item.prop_map(|(job, verb, fence, version)| CommandItem { job, verb, fence, version });
-    let all = (0..PRODUCERS, number(), vec(item, 1..3), lost());
-    all.prop_map(|(producer, number, items, lost)| Operation::Command { producer, number, items, lost })
+    batch(vec(item, 1..3).prop_map(Batch::Command))
 }
 
 fn changes(job: BoxedStrategy<u8>) -> impl Strategy<Value = Operation> {
@@ -165,8 +168,7 @@ fn changes(job: BoxedStrategy<u8>) -> impl Strategy<Value = Operation> {
         1 => (any::<bool>(), any::<bool>()).prop_map(|(headers, retain)| What::Options { headers, retain }),
     ];
     let item = (job, what, version()).prop_map(|(job, what, version)| ChangeItem { job, what, version });
-    let all = (0..PRODUCERS, number(), vec(item, 1..4), lost());
-    all.prop_map(|(producer, number, items, lost)| Operation::Change { producer, number, items, lost })
+    batch(vec(item, 1..4).prop_map(Batch::Change))
 }
 
 fn version() -> impl Strategy<Value = Version> {
@@ -216,13 +218,14 @@ fn settle(job: BoxedStrategy<u8>) -> impl Strategy<Value = Operation> {
 }
 
 fn notes(job: BoxedStrategy<u8>) -> impl Strategy<Value = Operation> {
-    (by(), sequence(), job, token(), 0..8_u8, 0..6_u64).prop_map(
-        |(by, sequence, job, token, which, number)| match which {
-            0..2 => Operation::Isolate { by, sequence, job, token, alone: which == 0 },
-            2..4 => Operation::Exhaust { by, sequence, job, token },
-            _ => Operation::Note { by, sequence, job, token, number, is_large: which == 4 },
-        },
-    )
+    (by(), sequence(), job, token(), 0..8_u8, 0..6_u64).prop_map(|(by, sequence, job, token, which, number)| {
+        let run = Run { by, sequence, job, token };
+        match which {
+            0..2 => Operation::Isolate { run, alone: which == 0 },
+            2..4 => Operation::Exhaust(run),
+            _ => Operation::Note { run, number, is_large: which == 4 },
+        }
+    })
 }
 
 fn reconcile() -> impl Strategy<Value = Operation> {
@@ -272,12 +275,11 @@ fn set() -> impl Strategy<Value = Operation> {
         3 => until.prop_map(Setting::Pause),
         2 => weighted(0.6, 1..3_usize).prop_map(Setting::Waiting),
     ];
-    let all = (0..PRODUCERS, number(), setting, lost());
-    all.prop_map(|(producer, number, setting, lost)| Operation::Set { producer, number, setting, lost })
+    batch(setting.prop_map(Batch::Set))
 }
 
 const fn unset(setting: Setting) -> Operation {
-    Operation::Set { producer: 0, number: Number::Next, setting, lost: false }
+    Operation::Batch { producer: 0, number: Number::Next, what: Batch::Set(setting), lost: false }
 }
 
 fn publish() -> impl Strategy<Value = Operation> {

@@ -32,28 +32,10 @@ pub(super) enum Operation {
     ToDue {
         early: bool,
     },
-    Add {
+    Batch {
         producer: u8,
         number: Number,
-        jobs: Vec<AddItem>,
-        lost: bool,
-    },
-    Command {
-        producer: u8,
-        number: Number,
-        items: Vec<CommandItem>,
-        lost: bool,
-    },
-    Change {
-        producer: u8,
-        number: Number,
-        items: Vec<ChangeItem>,
-        lost: bool,
-    },
-    Set {
-        producer: u8,
-        number: Number,
-        setting: Setting,
+        what: Batch,
         lost: bool,
     },
     /// The producer sends an earlier batch again under its number: the last but `back`.
@@ -81,24 +63,13 @@ pub(super) enum Operation {
         lease: u64,
     },
     Isolate {
-        by: By,
-        sequence: Sequence,
-        job: u8,
-        token: Token,
+        run: Run,
         alone: bool,
     },
-    Exhaust {
-        by: By,
-        sequence: Sequence,
-        job: u8,
-        token: Token,
-    },
+    Exhaust(Run),
     /// Its numbers are few, so that many notes come after later ones. A large state has the most bytes that it may.
     Note {
-        by: By,
-        sequence: Sequence,
-        job: u8,
-        token: Token,
+        run: Run,
         number: u64,
         is_large: bool,
     },
@@ -142,6 +113,15 @@ pub(super) enum Operation {
         node: u8,
         producer: u8,
     },
+}
+
+/// What a batch asks for.
+#[derive(Debug, Clone)]
+pub(super) enum Batch {
+    Add(Vec<AddItem>),
+    Command(Vec<CommandItem>),
+    Change(Vec<ChangeItem>),
+    Set(Setting),
 }
 
 /// The number of a batch.
@@ -267,6 +247,15 @@ pub(super) enum Change {
     },
 }
 
+/// The run that a request names, and who sends it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Run {
+    pub(super) by: By,
+    pub(super) sequence: Sequence,
+    pub(super) job: u8,
+    pub(super) token: Token,
+}
+
 /// The node that sends a request.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum By {
@@ -327,13 +316,13 @@ impl Ending {
         let each = || 0..JOBS;
         let give_back = |job| OutcomeItem { job, token: Token::Right, change: Change::Rollback, metadata: false };
         let back = |job| Operation::Settle { by: By::Holder, sequence, outcomes: vec![give_back(job)], lost: false };
+        let batch = |what| Operation::Batch { producer: 0, number: Number::Next, what, lost: false };
         let all = |verb| {
-            let items =
-                each().map(|job| CommandItem { job, verb, fence: Fence::None, version: Version::Any }).collect();
-            Operation::Command { producer: 0, number: Number::Next, items, lost: false }
+            let item = |job| CommandItem { job, verb, fence: Fence::None, version: Version::Any };
+            batch(Batch::Command(each().map(item).collect()))
         };
         let reconcile = |node| Operation::Reconcile { node, sequence, behind: None, limit: 1_000, lost: false };
-        let set = |setting| Operation::Set { producer: 0, number: Number::Next, setting, lost: false };
+        let set = |setting| batch(Batch::Set(setting));
         let mut operations: Vec<_> = (0..NODES).map(reconcile).collect();
         operations.extend([Setting::Resume, Setting::Undrain, Setting::Delay(None), Setting::Waiting(None)].map(set));
         operations.extend(self.acked.then(|| all(CommandKind::Ack)));

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::{Good, Lines, Mood, Moody, shop, start_error};
-use crate::context::{Condition, Error};
+use crate::context::{Condition, Error, Problem};
 
 #[tokio::test(start_paused = true)]
 async fn a_node_that_may_wait_starts_its_topics_once_the_store_can_be_reached() {
@@ -27,6 +27,7 @@ async fn a_node_that_may_wait_starts_its_topics_once_the_store_can_be_reached() 
     assert!((10..60).contains(&store.asked()), "the pauses grow: asked {} times in two minutes", store.asked());
     store.is_now(Mood::Well);
     context.ready().await;
+    assert!(context.health().ready);
     assert_eq!(context.health().topics[0].condition, Condition::Working);
     let jobs = context.provider();
     jobs.topic("good").unwrap().add_json("null").await.unwrap();
@@ -53,8 +54,10 @@ async fn what_waiting_does_not_mend_is_a_problem_at_once() {
             other => panic!("{other:?}"),
         }
     }
-    let error = start_error(shop(Moody::new(Mood::Down)).listener::<Good>()).await;
-    assert!(error.to_string().contains("connection refused"), "without it a start fails: {error}");
+    let error = start_error(shop(Moody::new(Mood::Down)).listener::<Good>().lease("10m")).await;
+    assert!(matches!(error.problems(), [Problem::Setting(_), Problem::StoreUnreachable { .. }]), "{error}");
+    let text = "2. the store moody: cannot be reached: connection refused";
+    assert!(error.to_string().ends_with(text), "without it a start fails: {error}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -17,8 +17,7 @@ use crate::environment::{Environment, Seeded};
 use crate::job::{
     AppName, Codec, Fence, Isolation, JobId, Metadata, NodeId, ProducerId, Record, Sequence, Token, TopicKey, TopicName,
 };
-use crate::listener::{Decision, Delivery, Failure, RetryDelay};
-use crate::listener::{ErasedListener, HandlerCall, Returned};
+use crate::listener::{Decision, ErasedListener, Returned};
 use crate::provider::DefinitionsWake;
 use crate::store::step::{Isolated, NoteVerdict, Reconciled, Sequenced, Settled, Transferred, Verdict};
 use crate::store::{
@@ -28,19 +27,6 @@ use crate::store::{
 const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_secs(3_600);
 
-#[derive(Debug)]
-struct NeverCalled;
-
-impl ErasedListener for NeverCalled {
-    fn call(self: Arc<Self>, _: HandlerCall, _: Record, _: Delivery) -> BoxFuture<'static, Returned> {
-        Box::pin(std::future::pending())
-    }
-
-    fn retry_delay(&self, _: u32, _: &Failure) -> RetryDelay {
-        RetryDelay::BySettings
-    }
-}
-
 fn parts(store: Arc<dyn Store>) -> Parts {
     let environment = Environment::on_this_runtime(Arc::new(Seeded::new(1)));
     let outage = Outage::new(environment.clone(), String::new());
@@ -48,7 +34,7 @@ fn parts(store: Arc<dyn Store>) -> Parts {
         key: TopicKey { app: AppName::new("a").unwrap(), topic: TopicName::new("t").unwrap() },
         store,
         id: NodeId::new("n"),
-        listener: Arc::new(NeverCalled),
+        listener: <dyn ErasedListener>::whose_handlers_hang(),
         topic: TopicSettings::default(),
         node: NodeSettings::default(),
         environment,

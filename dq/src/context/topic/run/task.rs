@@ -292,9 +292,14 @@ mod tests {
         }
     }
 
-    /// A listener whose handlers hang.
     #[derive(Debug)]
     struct Hangs;
+
+    impl dyn ErasedListener {
+        pub(crate) fn whose_handlers_hang() -> Arc<Self> {
+            Arc::new(Hangs)
+        }
+    }
 
     impl ErasedListener for Hangs {
         fn call(self: Arc<Self>, _: HandlerCall, _: Record, _: Delivery) -> BoxFuture<'static, Returned> {

@@ -7,19 +7,7 @@ use tokio::sync::oneshot;
 
 use super::super::{MemoryStore, Part, Position, Replay, Sink};
 use super::*;
-use crate::environment::StoreClock;
-use crate::job::{AppName, TopicKey, TopicName};
 use crate::store::{Answer, Link, Pending, Producer, Store, StoreError};
-
-/// A clock that stands still.
-#[derive(Debug)]
-struct Still;
-
-impl StoreClock for Still {
-    fn micros(&self) -> u64 {
-        START_MS * 1_000
-    }
-}
 
 type Confirm = oneshot::Sender<Result<(), StoreError>>;
 
@@ -58,7 +46,7 @@ impl Sink for HeldSink {
     }
 
     fn append(&self, topic: &TopicKey, changes: &[u8], _fence: Fence) -> Position {
-        assert_eq!(topic, &key());
+        assert_eq!(topic, &key("topic"));
         let mut all = self.changes.lock().unwrap();
         all.push(changes.to_vec());
         Position(all.len() as u64)
@@ -73,10 +61,6 @@ impl Sink for HeldSink {
     }
 }
 
-fn key() -> TopicKey {
-    TopicKey { app: AppName::new("app").unwrap(), topic: TopicName::new("topic").unwrap() }
-}
-
 struct Journaled {
     sink: Arc<HeldSink>,
     store: MemoryStore,
@@ -89,8 +73,8 @@ impl Journaled {
     fn new() -> Self {
         let sink = Arc::<HeldSink>::default();
         let store = MemoryStore::journaled(Arc::new(Still), sink.clone());
-        let producer = store.producer(&key(), &ProducerId::new("p"));
-        let link = store.link(&key(), &node("n"));
+        let producer = store.producer(&key("topic"), &ProducerId::new("p"));
+        let link = store.link(&key("topic"), &node("n"));
         Self { sink, store, producer, link, number: 0 }
     }
 
@@ -112,15 +96,7 @@ impl Journaled {
     }
 
     fn claimed(&self, last_seen: u64) -> (Claim, Vec<String>) {
-        let transfer = Transfer {
-            last_seen: Sequence(last_seen),
-            limit: 10,
-            bytes: USUAL_BYTES,
-            lease: LEASE,
-            fallback: FALLBACK,
-            lookahead: Duration::ZERO,
-        };
-        match self.ask(transfer) {
+        match self.ask(Transfer::new(Sequence(last_seen), 10, LEASE)) {
             (Answer::Transfer(Sequenced::Done(mut done)), waited) => (done.claims.remove(0), waited),
             other => panic!("{other:?}"),
         }
@@ -193,7 +169,7 @@ fn an_answer_whose_changes_are_lost_is_unknown_and_a_sink_that_is_full_refuses_b
     assert!(refused.nothing_done() && refused.is_outage());
     let renew = Renew { last_seen: Sequence(0), lease: LEASE };
     assert!(dq.link.ask(renew.into()).now_or_never().unwrap().is_ok(), "handlers go on");
-    let jobs = dq.store.get(&key(), &[id("a"), id("b")]).now_or_never().unwrap().unwrap();
+    let jobs = dq.store.get(&key("topic"), &[id("a"), id("b")]).now_or_never().unwrap().unwrap();
     assert_eq!(jobs.iter().map(Option::is_some).collect::<Vec<_>>(), [true, false]);
 }
 
@@ -202,7 +178,7 @@ fn the_changes_of_a_topic_have_the_order_of_its_steps_whoever_takes_them() {
     let dq = Journaled::new();
     std::thread::scope(|scope| {
         for caller in 0..4 {
-            let producer = dq.store.producer(&key(), &ProducerId::new(format!("p{caller}")));
+            let producer = dq.store.producer(&key("topic"), &ProducerId::new(format!("p{caller}")));
             scope.spawn(move || {
                 for number in 1..=50 {
                     let items = vec![replacing("a", &format!("{caller} {number}"))];
@@ -213,8 +189,8 @@ fn the_changes_of_a_topic_have_the_order_of_its_steps_whoever_takes_them() {
     });
     let copy = MemoryStore::new(Arc::new(Still));
     let all = dq.sink.changes.lock().unwrap();
-    all.iter().for_each(|changes| drop(copy.replay(&key(), changes, Replay::Strict, Part::WHOLE).unwrap()));
-    let get = |store: &MemoryStore| store.get(&key(), &[id("a")]).now_or_never().unwrap().unwrap();
+    all.iter().for_each(|changes| drop(copy.replay(&key("topic"), changes, Replay::Strict, Part::WHOLE).unwrap()));
+    let get = |store: &MemoryStore| store.get(&key("topic"), &[id("a")]).now_or_never().unwrap().unwrap();
     assert_eq!((get(&copy), all.len()), (get(&dq.store), 200));
 }
 
@@ -228,7 +204,7 @@ fn fences_go_on_above_those_of_the_process_before_in_old_topics_and_in_new_ones(
     assert_eq!(dq.store.highest_fence().unwrap(), first);
     let mut later = Journaled::new();
     for changes in dq.sink.changes.lock().unwrap().iter() {
-        later.store.replay(&key(), changes, Replay::Strict, Part::WHOLE).unwrap();
+        later.store.replay(&key("topic"), changes, Replay::Strict, Part::WHOLE).unwrap();
     }
     assert_eq!(later.store.highest_fence().unwrap(), first, "the row has it");
     later.store.raise_fence(Fence(first.0 + 70)).unwrap();
@@ -239,8 +215,8 @@ fn fences_go_on_above_those_of_the_process_before_in_old_topics_and_in_new_ones(
     let store = MemoryStore::journaled(Arc::new(Still), new.sink.clone());
     store.raise_fence(Fence(first.0 + 70)).unwrap();
     assert_eq!(store.highest_fence().unwrap(), Fence(first.0 + 70));
-    new.producer = store.producer(&key(), &ProducerId::new("p"));
-    new.link = store.link(&key(), &node("n"));
+    new.producer = store.producer(&key("topic"), &ProducerId::new("p"));
+    new.link = store.link(&key("topic"), &node("n"));
     drop(new.add("c"));
     new.ask(Reconcile { last_seen: Sequence(0), after: None, limit: 10 });
     assert_eq!(new.claimed(1).0.token.fence, Fence(first.0 + 71));

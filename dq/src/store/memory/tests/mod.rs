@@ -5,7 +5,6 @@ mod changes;
 mod durable;
 mod histories;
 mod own;
-mod panics;
 mod store;
 mod time_index;
 
@@ -13,7 +12,11 @@ use std::time::Duration;
 
 use super::now::Now;
 use super::topic::Topic;
-use crate::job::{Codec, Deliver, Fence, JobId, Metadata, NodeId, ProducerId, Record, Sequence, State, Token};
+use crate::environment::StoreClock;
+use crate::job::{
+    AppName, Codec, Deliver, Fence, JobId, Metadata, NodeId, ProducerId, Record, Sequence, State, Token, TopicKey,
+    TopicName,
+};
 use crate::store::step::*;
 use crate::store::{
     AddOutcome, Batch, BatchAnswer, BatchReply, Command, CommandKind, CommandOutcome, Due, NewJob, Numbered,
@@ -25,11 +28,25 @@ const LEASE: Duration = Duration::from_secs(15);
 const FALLBACK: Duration = Duration::from_secs(15);
 const START_MS: u64 = 1_000_000;
 
+/// A clock that stands still.
+#[derive(Debug)]
+struct Still;
+
+impl StoreClock for Still {
+    fn micros(&self) -> u64 {
+        START_MS * 1_000
+    }
+}
+
 /// A topic, its time and the number of the last batch.
 struct Bench {
     topic: Topic,
     now: Now,
     number: u64,
+}
+
+fn key(topic: &str) -> TopicKey {
+    TopicKey { app: AppName::new("app").unwrap(), topic: TopicName::new(topic).unwrap() }
 }
 
 fn id(text: &str) -> JobId {
@@ -125,14 +142,7 @@ impl Bench {
         if self.sequence(name) == Sequence::default() {
             self.reconcile(name);
         }
-        let request = Transfer {
-            last_seen: self.sequence(name),
-            limit,
-            bytes: USUAL_BYTES,
-            lease: LEASE,
-            fallback: FALLBACK,
-            lookahead: Duration::ZERO,
-        };
+        let request = Transfer::new(self.sequence(name), limit, LEASE);
         let Sequenced::Done(answer) = self.topic.transfer(self.now, &node(name), &request).unwrap() else {
             panic!("the sequence number is current")
         };

@@ -1,35 +1,16 @@
 //! The store around its topics: names, connections, queries, signals and snapshots.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
 use super::super::durable::Waits;
+use super::super::places::{Place, Slot, TimedPlace};
 use super::*;
-use crate::environment::StoreClock;
-use crate::job::{AppName, TopicKey, TopicName};
 use crate::store::memory::MemoryStore;
 use crate::store::{Cursor, Interest, PageRequest, Signal, Store, StoreError};
-
-/// A clock that stands still.
-#[derive(Debug)]
-struct ManualClock(AtomicU64);
-
-impl StoreClock for ManualClock {
-    fn micros(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
-fn clock() -> Arc<ManualClock> {
-    Arc::new(ManualClock(AtomicU64::new(START_MS * 1_000)))
-}
-
-fn key(topic: &str) -> TopicKey {
-    TopicKey { app: AppName::new("app").unwrap(), topic: TopicName::new(topic).unwrap() }
-}
 
 /// The answer, which is always ready.
 fn ready<T>(answer: BoxFuture<'_, Result<T, StoreError>>) -> T {
@@ -44,19 +25,12 @@ fn add(store: &MemoryStore, topic: &str, jobs: &[&str]) {
 fn claim_all(store: &MemoryStore, topic: &str, name: &str) {
     let link = store.link(&key(topic), &node(name));
     ready(link.step(Reconcile { last_seen: Sequence(0), after: None, limit: 1 }));
-    ready(link.step(Transfer {
-        last_seen: Sequence(1),
-        limit: 1_000,
-        bytes: USUAL_BYTES,
-        lease: LEASE,
-        fallback: FALLBACK,
-        lookahead: Duration::ZERO,
-    }));
+    ready(link.step(Transfer::new(Sequence(1), 1_000, LEASE)));
 }
 
 #[test]
 fn stores_of_one_name_are_one_store_until_the_last_is_dropped() {
-    let clock = clock();
+    let clock = Arc::new(Still);
     let first = MemoryStore::named("shared by two", clock.clone());
     let second = MemoryStore::named("shared by two", clock.clone());
     add(&first, "t", &["a"]);
@@ -71,7 +45,7 @@ fn stores_of_one_name_are_one_store_until_the_last_is_dropped() {
 
 #[test]
 fn a_query_creates_nothing() {
-    let store = MemoryStore::new(clock());
+    let store = MemoryStore::new(Arc::new(Still));
     assert_eq!(ready(store.get(&key("t"), &[id("a")])), [None]);
     let request = PageRequest { state: State::Delayed, after: None, limit: 1, bytes: USUAL_BYTES };
     assert!(ready(store.page(&key("t"), request)).jobs.is_empty());
@@ -81,7 +55,7 @@ fn a_query_creates_nothing() {
 
 #[test]
 fn a_foreign_cursor_is_an_error() {
-    let store = MemoryStore::new(clock());
+    let store = MemoryStore::new(Arc::new(Still));
     add(&store, "t", &["a"]);
     for state in [State::Running, State::Delayed] {
         let after = Some(Cursor { at: Timestamp::EPOCH, id: String::new() });
@@ -93,7 +67,7 @@ fn a_foreign_cursor_is_an_error() {
 
 #[test]
 fn signals_go_to_the_subscribers_that_asked_for_them() {
-    let store = MemoryStore::new(clock());
+    let store = MemoryStore::new(Arc::new(Still));
     let topic = key("t");
     let subscribe = |node, broadcasts| ready(store.signals(&topic, Interest { node, broadcasts, moves: false }));
     let (mut nodes, mut channel) = (subscribe(Some(node("n")), false), subscribe(None, true));
@@ -109,7 +83,7 @@ fn signals_go_to_the_subscribers_that_asked_for_them() {
 
 #[test]
 fn a_slow_subscriber_loses_signals_and_delays_no_step() {
-    let store = MemoryStore::new(clock());
+    let store = MemoryStore::new(Arc::new(Still));
     let topic = key("t");
     let mut signals = ready(store.signals(&topic, Interest { node: Some(node("n")), broadcasts: false, moves: false }));
     let link = store.link(&topic, &node("m"));
@@ -120,22 +94,32 @@ fn a_slow_subscriber_loses_signals_and_delays_no_step() {
     assert_eq!(received, crate::store::signals::SIGNAL_BUFFER);
 }
 
+/// A panic is a defect of dq (rule 34). A query that panics has changed nothing.
 #[test]
-fn a_topic_goes_on_when_a_step_or_a_query_panics() {
-    let store = MemoryStore::new(clock());
+fn a_step_that_panics_leaves_each_job_in_one_place_and_its_topic_goes_on() {
+    let store = MemoryStore::new(Arc::new(Still));
     add(&store, "t", &["a"]);
     let cell = store.topics.cell(&key("t"));
-    let step = || drop(cell.ask::<()>("panic", Waits::CHANGES, |_, _| panic!("the test wants this panic")));
-    assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(step)).is_err());
-    let query = || cell.query::<()>("panic", |_, _| panic!("the test wants this panic"));
-    assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(query)).is_err());
+    let step = |topic: &mut Topic, _: Now| -> Result<(), StoreError> {
+        let place = Place::Timed(TimedPlace::Delayed, Timestamp::from_millis(5));
+        topic.jobs.insert(id("b"), Slot::new(record(&Metadata::default(), "1"), 0, place));
+        topic.jobs.break_index();
+        resume_unwind(Box::new("a planted panic"))
+    };
+    let step = catch_unwind(AssertUnwindSafe(|| drop(cell.ask("panic", Waits::CHANGES, step))));
+    let query = || drop(cell.query::<()>("panic", |_, _| resume_unwind(Box::new("a planted panic"))));
+    for panicked in [step, catch_unwind(AssertUnwindSafe(query))] {
+        assert_eq!(panicked.unwrap_err().downcast_ref::<&str>(), Some(&"a planted panic"));
+    }
+    let look = cell.ask("look", Waits::CHANGES, |topic, _| Ok((topic.jobs.len(), topic.jobs.is_consistent())));
+    assert_eq!(ready(look), (2, true));
     claim_all(&store, "t", "n");
-    assert_eq!(ready(store.counts(&key("t"))).running, 1);
+    assert_eq!(ready(store.counts(&key("t"))).running, 2);
 }
 
 #[test]
 fn a_restored_store_is_as_it_was_at_the_snapshot() {
-    let store = MemoryStore::new(clock());
+    let store = MemoryStore::new(Arc::new(Still));
     add(&store, "t", &["a"]);
     let snapshot = store.snapshot().unwrap();
     claim_all(&store, "t", "n");

@@ -11,37 +11,6 @@ fn at(ms: u64) -> Timestamp {
     Timestamp::from_millis(ms)
 }
 
-fn take(waiting: &mut TimeIndex, until: Timestamp, limit: usize) -> Vec<(Timestamp, JobId)> {
-    std::iter::from_fn(|| waiting.pop_due(until)).take(limit).collect()
-}
-
-#[test]
-fn due_ids_come_in_order_up_to_the_limit() {
-    let mut waiting = TimeIndex::default();
-    for (ms, text) in [(5, "b"), (3, "z"), (5, "a"), (9, "c"), (u64::MAX, "far")] {
-        waiting.insert(at(ms), id(text));
-    }
-    assert_eq!([at(2), at(5), at(u64::MAX)].map(|until| waiting.count_due(until)), [0, 3, 5]);
-    assert_eq!(
-        [(3, 5), (5, 9), (5, u64::MAX), (9, 3)].map(|(from, to)| waiting.count_between(at(from), at(to))),
-        [1, 2, 3, 0]
-    );
-    assert_eq!(take(&mut waiting, at(5), 2), [(at(3), id("z")), (at(5), id("a"))]);
-    assert_eq!(take(&mut waiting, at(5), 2), [(at(5), id("b"))]);
-    assert_eq!(waiting.head(), Some(at(9)));
-    assert!(!waiting.is_due(at(8)));
-}
-
-#[test]
-fn a_clock_that_jumps_back_hides_no_id() {
-    let mut waiting = TimeIndex::default();
-    waiting.insert(at(100), id("old"));
-    assert!(take(&mut waiting, at(50), 10).is_empty());
-    waiting.insert(at(60), id("new"));
-    assert_eq!(take(&mut waiting, at(60), 10), [(at(60), id("new"))]);
-    assert_eq!(take(&mut waiting, at(100), 10), [(at(100), id("old"))]);
-}
-
 type At = (Timestamp, JobId);
 
 /// Three ids share a time.
@@ -55,8 +24,11 @@ fn insert(index: &mut TimeIndex, (at, id): At) {
 
 /// Asks both for all that an index tells, with spans and pages that begin at each of these numbers.
 fn agree(index: &TimeIndex, set: &BTreeSet<At>, numbers: &[u64]) {
-    assert_eq!((index.len(), index.first()), (set.len(), set.first()));
+    let (head, end) = (set.first().map(|(at, _)| *at), at(u64::MAX));
+    assert_eq!((index.len(), index.first(), index.head()), (set.len(), set.first(), head));
     assert!(index.after(None).eq(set));
+    assert_eq!(index.count_due(end), set.len());
+    assert_eq!(index.count_between(at(0), end), set.iter().filter(|(at, _)| *at < end).count());
     for [from, to] in numbers.iter().flat_map(|from| [0, 1, 40, 20_000].map(|more| [*from, from + more])) {
         let (cursor, [from, to]) = (numbered(from), [from, to].map(|n| numbered(n).0));
         assert!(index.after(Some(cursor.clone())).take(300).eq(set.iter().filter(|id| **id > cursor).take(300)));
@@ -64,6 +36,8 @@ fn agree(index: &TimeIndex, set: &BTreeSet<At>, numbers: &[u64]) {
         assert_eq!(index.count_due(to), set.iter().filter(|(at, _)| *at <= to).count());
         let between = set.iter().filter(|(at, _)| (from..to).contains(at)).count();
         assert_eq!(index.count_between(from, to), between, "{from:?} to {to:?}");
+        assert_eq!(index.count_between(to, from), 0, "{to:?} to {from:?}");
+        assert_eq!(index.is_due(to), head.is_some_and(|head| head <= to));
     }
 }
 
@@ -71,9 +45,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]
     fn an_index_tells_what_an_ordered_set_tells_whatever_came_and_went(
+        has_far in any::<bool>(),
         steps in prop::collection::vec((0_u8..4, 0..6_000_u64, 1..700_u64), 1..24),
     ) {
-        let (mut index, mut set) = (TimeIndex::default(), BTreeSet::new());
+        let mut set: BTreeSet<At> = has_far.then(|| (at(u64::MAX), id("far"))).into_iter().collect();
+        let mut index = TimeIndex::default();
+        set.iter().for_each(|far| insert(&mut index, far.clone()));
         for (kind, from, count) in &steps {
             let stride = [1, 7, 13, 1][usize::from(*kind)];
             for id in (0..*count).map(|n| numbered(from + n * stride)) {

@@ -1,20 +1,18 @@
 //! Random histories of steps, with dumps in pages between them.
 
 use proptest::collection::vec;
-use proptest::prelude::Strategy;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
 
 use super::super::super::changes::DumpCursor;
 use super::steps::{KINDS, Step, take};
 use super::*;
 
-/// Runs `check` on random histories, the same ones each time.
-fn on_histories(cases: u32, longest: usize, check: impl Fn(&[Step])) {
+/// Runs `check` on random histories of so many kinds of steps, the same ones of a seed each time.
+fn on_histories(seed: u8, kinds: u8, cases: u32, longest: usize, check: impl Fn(&[Step])) {
     let config = Config { cases, failure_persistence: None, ..Config::default() };
-    let step = (0..KINDS, 0..=u8::MAX, 0..=u8::MAX, 0..=u8::MAX);
-    let histories = vec(step, 1..longest).prop_map(|steps| steps);
-    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]);
-    let run = TestRunner::new_with_rng(config, rng).run(&histories, |steps| {
+    let step = (0..kinds, 0..=u8::MAX, 0..=u8::MAX, 0..=u8::MAX);
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[seed; 32]);
+    let run = TestRunner::new_with_rng(config, rng).run(&vec(step, 1..longest), |steps| {
         check(&steps);
         Ok::<_, TestCaseError>(())
     });
@@ -36,7 +34,7 @@ fn journal(steps: &[Step]) -> Vec<(Vec<u8>, State)> {
 
 #[test]
 fn replaying_the_changes_gives_the_state_after_each_step() {
-    on_histories(400, 60, |steps| {
+    on_histories(7, KINDS, 400, 60, |steps| {
         let mut copy = Topic::default();
         for (n, (changes, expected)) in journal(steps).iter().enumerate() {
             copy.apply(changes, Replay::Strict).unwrap();
@@ -47,7 +45,7 @@ fn replaying_the_changes_gives_the_state_after_each_step() {
 
 #[test]
 fn changes_that_are_applied_again_in_order_change_nothing() {
-    on_histories(200, 40, |steps| {
+    on_histories(7, KINDS, 200, 40, |steps| {
         let journal = journal(steps);
         let mut copy = replayed(journal.iter().map(|(changes, _)| changes));
         let expected = state(&copy);
@@ -87,17 +85,8 @@ const DUMPS: u8 = KINDS;
 
 #[test]
 fn the_pages_of_a_dump_and_the_changes_since_it_began_are_the_state_whatever_steps_come_between() {
-    let step = (0..KINDS + 6, 0..=u8::MAX, 0..=u8::MAX, 0..=u8::MAX);
-    let config = Config { cases: 600, failure_persistence: None, ..Config::default() };
-    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[8; 32]);
     let finished = std::cell::Cell::new(0);
-    let run = TestRunner::new_with_rng(config, rng).run(&vec(step, 1..120), |steps| {
-        finished.set(finished.get() + with_dumps(&steps));
-        Ok::<_, TestCaseError>(())
-    });
-    if let Err(failed) = run {
-        panic!("{failed}");
-    }
+    on_histories(8, KINDS + 6, 600, 120, |steps| finished.set(finished.get() + with_dumps(steps)));
     assert!(finished.get() > 500, "only {} dumps came to their end", finished.get());
 }
 
