@@ -23,6 +23,8 @@ LONGEST = 3
 RESULT = re.compile(r"^(?:test result: [^.]*\. )?(\d+) passed[;,] (\d+) failed", re.M)
 FAILED = re.compile(r"^test (\S.*) \.\.\. FAILED", re.M)
 WORKSPACE = ["--workspace", "--all-features"]
+# The lines that the documentation is made of: comments of documentation, and what they may link to.
+DOCUMENTS = "-G^ *(//[/!]|pub |#!?\\[doc)"
 # Test programs that wait for real clocks, servers and processes most of the time. They run one after the other, beside what computes.
 WAITING = ["redis", "storm", "dashboard", "examples", "takeover"]
 # Two parts that run at the same time print.
@@ -30,7 +32,8 @@ OUTPUT = threading.Lock()
 
 
 class Part:
-    """A command with a name and a budget in seconds. A short run leaves it out if none of `changes` has changed since the last long one."""
+    """A command with a name and a budget in seconds. A short run leaves it out if none of `changes`, options of `git diff`, has changed
+    since the last long one."""
 
     def __init__(self, name, budget, command, cwd=ROOT, env=None, changes=None):
         self.name, self.budget, self.command, self.cwd, self.changes = name, budget, command, cwd, changes
@@ -81,7 +84,7 @@ def said_by(*command):
 def is_called_for(part):
     """Whether a short run needs a part: what it looks at has changed since the last long run, or nobody knows."""
     commit = RECORD.read_text().split()[0] if RECORD.exists() else None
-    return not part.changes or not commit or said_by("git", "diff", "--name-only", commit, "--", *part.changes) != ""
+    return not part.changes or not commit or said_by("git", "diff", "--name-only", commit, *part.changes) != ""
 
 
 def age_of_long_run():
@@ -138,12 +141,12 @@ def table(is_long):
     before = [Part("format", 10, ["cargo", "fmt", "--all", "--check"])]
     after = [
         Part("lint", 300, ["cargo", "clippy", *WORKSPACE, "--all-targets", "--", "-D", "warnings"]),
-        Part("deny", 30, ["./tests/deny"], changes=["Cargo.lock", "deny.toml", "tests/advisories.txt"]),
-        Part("docs", 120, ["cargo", "doc", *WORKSPACE, "--no-deps"], env={"RUSTDOCFLAGS": "-D warnings"}, changes=["dq", "dq-macros"]),
+        Part("deny", 30, ["./tests/deny"], changes=["--", "Cargo.lock", "deny.toml", "tests/advisories.txt"]),
+        Part("docs", 120, ["cargo", "doc", *WORKSPACE, "--no-deps"], env={"RUSTDOCFLAGS": "-D warnings"}, changes=[DOCUMENTS, "--", "dq", "dq-macros"]),
         Part("doctests", 180, ["cargo", "test", *WORKSPACE, "--doc", "--no-fail-fast"]),
         Part("simulation", 900 if is_long else 300, ["./tests/simulate", "--seeds", "10000" if is_long else "2000"]),
         Part("rules", 90, ["./tests/simulate", "--rules"]),
-        Part("protocol", 1800 if is_long else 180, ["./docs/internals/protocol/run", "table" if is_long else "quick"], changes=["docs/internals/protocol"]),
+        Part("protocol", 1800 if is_long else 180, ["./docs/internals/protocol/run", "table" if is_long else "quick"], changes=["--", "docs/internals/protocol"]),
     ]
     long = [
         Part("servers-long", 3600, ["./tests/servers", "--long"]),
