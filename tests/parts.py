@@ -146,7 +146,7 @@ def table(is_long):
         Part("doctests", 180, ["cargo", "test", *WORKSPACE, "--doc", "--no-fail-fast"]),
         Part("simulation", 900 if is_long else 300, ["./tests/simulate", "--seeds", "10000" if is_long else "2000"]),
         Part("rules", 90, ["./tests/simulate", "--rules"]),
-        Part("protocol", 1800 if is_long else 180, ["./docs/internals/protocol/run", "table" if is_long else "quick"], changes=["--", "docs/internals/protocol"]),
+        Part("protocol", 1800 if is_long else 180, ["./docs/internals/protocol/run", "table" if is_long else "quick"], changes=["--", "docs/internals/protocol/*.pml", "docs/internals/protocol/run"]),
     ]
     long = [
         Part("servers-long", 3600, ["./tests/servers", "--long"]),
