@@ -1,14 +1,13 @@
-//! The fields of a listener: injected values, found by their type, and the listener's own state.
+//! The fields of a listener: injected values, found by their type, and the listener's own state; and its generic parameters.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
-use syn::{Attribute, Fields, Generics, Ident, Type, WherePredicate, parse_quote};
+use syn::{Attribute, Fields, Generics, Ident, ItemStruct, Type, WherePredicate, parse_quote};
 
 use crate::arguments::Root;
 use crate::errors::{Errors, nearest};
-use crate::locals::local;
 
 /// The form of a struct.
 #[derive(Debug, Clone, Copy)]
@@ -211,6 +210,30 @@ pub(crate) fn written(ty: &Type) -> String {
         text.push_str(word);
     }
     text
+}
+
+/// A local that no name in the user's code can refer to, and that refers to nothing in the user's code.
+///
+/// Hygiene keeps a function listener apart from a local of its name. A constant of that name would still turn the
+/// local's pattern into a comparison, hence the underscores.
+pub(crate) fn local(name: &str) -> Ident {
+    Ident::new(&format!("__{name}"), Span::mixed_site())
+}
+
+/// Notes lifetimes, and generic parameters of a listener that registers itself. `method` registers it by hand.
+pub(crate) fn check_generics(item: &ItemStruct, method: &str, register: bool, errors: &mut Errors) {
+    let ItemStruct { ident, generics, .. } = item;
+    if let Some(lifetime) = generics.lifetimes().next() {
+        errors.at(lifetime, "a listener owns its fields: write `Arc<..>` instead of a reference");
+    } else if register && !generics.params.is_empty() {
+        errors.at(
+            generics,
+            format!(
+                "a generic listener cannot register itself: add `register = false` here and call \
+                 `.{method}::<{ident}<..>>()`"
+            ),
+        );
+    }
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@
 //! that one mistake gives one error.
 //!
 //! Generated code names everything by an absolute path (`::core::..`, or through `dq::__private`) and its locals by
-//! `locals`, so that no name of the user's code can shadow either.
+//! `injection::local`, so that no name of the user's code can shadow either.
 
 mod arguments;
 mod broadcast;
@@ -28,7 +28,6 @@ mod errors;
 mod injection;
 mod job;
 mod listener;
-mod locals;
 mod periodic;
 
 use dq_grammar::attribute_rows;

@@ -34,7 +34,7 @@ pub use entropy::Seeded;
 pub(crate) use host::host_name;
 pub(crate) use memory::{free_memory, most_memory};
 pub use process::Process;
-pub(crate) use process::{Alone, Changes, Entry, Outlook, Refused, Ticket};
+pub(crate) use process::{Alone, Changes, Outlook, ProcessEntry, Refused, Ticket};
 pub(crate) use spawn::panic_message;
 pub use spawn::{Runtime, Spawn, SpawnOn, Task};
 pub use thread::start_thread;

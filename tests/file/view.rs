@@ -7,7 +7,7 @@ use dq::ContextFactory;
 use dq::inspect::Reason;
 use dq::job::{JobId, NodeId, ProducerId};
 use dq::store::file::FileView;
-use dq::store::file::disk::{Access, Disk, DiskFile, Entry, Locked};
+use dq::store::file::disk::{Access, DirectoryFile, Disk, DiskFile, Locked};
 use dq::store::step::Wake;
 use dq::store::{Interest, Numbered, Query, Store, StoreError, TopicCounts};
 use dq_testing::disk::SimulatedDisk;
@@ -101,7 +101,7 @@ impl Disk for Slow {
         self.disk.path()
     }
 
-    fn list(&self) -> io::Result<Vec<Entry>> {
+    fn list(&self) -> io::Result<Vec<DirectoryFile>> {
         assert_ne!(std::thread::current().id(), self.never_on, "the thread of the runtime reads files");
         if self.asked.send(()).is_ok() {
             _ = self.go_on.lock().unwrap().recv();

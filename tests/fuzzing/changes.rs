@@ -8,8 +8,8 @@ use crate::draw::{Draw, NOW};
 use crate::{batches, grammar};
 
 /// The variants of `Change` in their order. A test compares them with the type.
-const VARIANTS: &str = "Origin(u64),Put(Row),Part(Part),Gone(&str),Claim(&str,u64),Claimed(&str,Time),\
-     Broadcast(&str,Option<(Time,Raw)>),Lease(&str,bool),State(Box<State>),PauseOfGroup(&str,Option<Cow<Pause>>),\
+const VARIANTS: &str = "Origin(u64),Put(Row),Part(RowPart),Gone(&str),Claim(&str,u64),Claimed(&str,Time),\
+     Broadcast(&str,Option<(Time,Raw)>),Lease(&str,bool),State(Box<KeptTopicState>),PauseOfGroup(&str,Option<Cow<Pause>>),\
      History(&str,Option<Cow<History>>),HistorySetting(HistorySetting),Taken(&str,Option<TakenId>),\
      Position(&str,OutboxPosition),Outbox(TopicName,OutboxPosition,OutboxPosition,Raw),OutboxGone(TopicName,OutboxPosition),\
      Member(&str,Option<Cow<Membership>>),Set(JobId,Option<(SetRow,Option<Raw>)>),\
@@ -403,12 +403,12 @@ mod tests {
         (CHANGE, "struct Notes", "isolation:Option<Isolation>,pending:Option<Cow<Box<PendingCommand>>>,"),
         (
             CHANGE,
-            "struct Part",
+            "struct RowPart",
             "id:&str,place:Option<KeptTime>,crashes:Option<u32>,metadata:Option<(Raw,usize)>,notes:Option<Notes>,",
         ),
         (
             CHANGE,
-            "struct State",
+            "struct KeptTopicState",
             "pause:Option<Pause>,drain:Option<Drain>,delay:Option<TopicDelay>,limits:Vec<KeptLimit>,",
         ),
         (CHANGE, "struct KeptLimit", "kind:LimitKind,value:String,reason:String,by:String,since:Timestamp,"),

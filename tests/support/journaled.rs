@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use dq::environment::StoreClock;
 use dq::job::{Fence, NodeId, ProducerId, TopicKey};
-use dq::store::memory::{MemoryStore, PageSize, Part, Position, Replay, Sink};
+use dq::store::memory::{MemoryStore, PageSize, Position, Replay, ReplayPart, Sink};
 use dq::store::{Interest, Link, LinkOptions, Pending, Producer, Query, QueryReply, Signals, Store, StoreError};
 use futures_util::future::BoxFuture;
 
@@ -47,7 +47,7 @@ impl Changes {
     pub fn replay_into(&self, store: &MemoryStore, from: usize) -> usize {
         let all = self.0.lock().unwrap();
         for (topic, changes) in &all[from..] {
-            store.replay(topic, changes, Replay::Strict, Part::WHOLE).unwrap();
+            store.replay(topic, changes, Replay::Strict, ReplayPart::WHOLE).unwrap();
         }
         all.len()
     }

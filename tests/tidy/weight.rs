@@ -16,7 +16,7 @@ const ROOMS: [(&str, usize); 23] = [
     ("dq/src/schedule/", 600),
     ("dq/src/store/", 3_950),
     ("dq/src/store/file/", 4_200),
-    ("dq/src/store/memory/", 6_550),
+    ("dq/src/store/memory/", 6_580),
     ("dq/src/store/redis/", 6_400),
     ("dq/src/", 1_300),
     ("dq/cli/", 4_950),

@@ -8,7 +8,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::bad_value::BadValue;
+use crate::BadValue;
 
 /// Why the job of a group does not run on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

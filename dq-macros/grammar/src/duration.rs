@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::bad_value::BadValue;
+use crate::BadValue;
 
 /// The longest delay of a job: ten years of 365 days.
 pub const LONGEST_DELAY: Duration = Duration::from_secs(10 * 365 * 24 * 3600);

@@ -3,7 +3,6 @@
 //! The library reads them at run time, the macros at compile time, and both by these rules. Use this crate through
 //! `dq`.
 
-mod bad_value;
 mod blocked;
 #[cfg(feature = "cron")]
 mod cron;
@@ -14,7 +13,6 @@ mod retry;
 mod settings;
 mod time;
 
-pub use bad_value::BadValue;
 pub use blocked::{BlockedBy, OnBlocked};
 #[cfg(feature = "cron")]
 pub use cron::{BadCron, Cron, RepeatedTime, SkippedTime};
@@ -24,3 +22,16 @@ pub use rate::Rate;
 pub use retry::RetryPolicy;
 pub use settings::{ATTRIBUTE_KEYS, AttributeKey, DAY, HOUR, Kind, MINUTE, MS, SECOND};
 pub use time::parse_time;
+
+/// A text or a number cannot be the value that is wanted. It displays as what is wrong, and what to write instead.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct BadValue(String);
+
+impl BadValue {
+    /// The error with this text.
+    #[doc(hidden)]
+    pub fn new(what_to_write: impl Into<String>) -> Self {
+        Self(what_to_write.into())
+    }
+}

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use humantime::format_duration;
 
-use crate::bad_value::BadValue;
+use crate::BadValue;
 use crate::duration::parse_duration;
 use crate::settings::{DAY, HOUR, MINUTE, MS, SECOND};
 

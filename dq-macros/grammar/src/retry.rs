@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use humantime::format_duration;
 
-use crate::bad_value::BadValue;
+use crate::BadValue;
 use crate::duration::{LONGEST_DELAY, parse_duration};
 
 /// The limit of retries.

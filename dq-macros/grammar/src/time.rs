@@ -4,7 +4,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use humantime::format_rfc3339_seconds;
 
-use crate::bad_value::BadValue;
+use crate::BadValue;
 
 /// Numbers from here on are milliseconds; smaller ones would be before 1973, and are seconds of today.
 const FEWEST_MILLIS: u64 = 100_000_000_000;

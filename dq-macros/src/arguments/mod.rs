@@ -12,13 +12,11 @@ use syn::{Ident, Token};
 
 use crate::errors::{Errors, listed, nearest};
 
-mod generics;
 mod manifest;
 mod root;
 mod value;
 mod values;
 
-pub(crate) use generics::check_generics;
 pub(crate) use root::Root;
 pub(crate) use value::Value;
 pub(crate) use values::duration;

@@ -5,6 +5,7 @@ use syn::{ItemStruct, LitStr};
 
 use crate::arguments::{self, Key, Root};
 use crate::errors::Errors;
+use crate::injection::check_generics;
 
 const ATTRIBUTE: &str = "broadcast_listener";
 
@@ -40,7 +41,7 @@ impl Model {
                 "this listener needs broadcast channels: write `#[broadcast_listener(channels = [\"..\"])]`",
             );
         }
-        arguments::check_generics(item, "broadcast_listener", model.register, errors);
+        check_generics(item, "broadcast_listener", model.register, errors);
         model
     }
 }

@@ -10,8 +10,7 @@ use super::model::Model;
 use super::parse::Listener;
 use crate::arguments::Root;
 use crate::constants;
-use crate::injection::{Field, Injection, Source, at, parameter};
-use crate::locals::local;
+use crate::injection::{Field, Injection, Source, at, local, parameter};
 
 /// The struct, its `Declared`, and its registration.
 pub(super) fn of_struct(listener: &Listener, model: &Model, broken: bool) -> TokenStream {

@@ -8,7 +8,6 @@ use crate::errors::Errors;
 
 mod expand;
 mod function;
-mod item;
 mod model;
 mod parse;
 

@@ -6,6 +6,7 @@ use syn::{LitStr, Path};
 use super::parse::Annotated;
 use crate::arguments::{self, Argument, Key, Root, Value};
 use crate::errors::Errors;
+use crate::injection::check_generics;
 
 const ATTRIBUTE: &str = "delay_listener";
 
@@ -50,7 +51,7 @@ impl Model {
         check_batch(&arguments.list, annotated, errors);
         if let Annotated::Struct(listener) = annotated {
             let item = &listener.item;
-            arguments::check_generics(item, "listener", model.register, errors);
+            check_generics(item, "listener", model.register, errors);
         }
         model
     }

@@ -4,8 +4,7 @@ use proc_macro2::TokenStream;
 use syn::parse::{ParseStream, Parser};
 use syn::{Attribute, ItemStruct, Token, Visibility};
 
-use super::function::{self, Function};
-use super::item::FunctionItem;
+use super::function::{self, Function, FunctionItem};
 use crate::errors::Errors;
 use crate::injection::Injection;
 

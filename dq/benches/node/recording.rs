@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
-use dq::store::file::disk::{Access, Directory, Disk, DiskFile, Entry, Locked};
+use dq::store::file::disk::{Access, Directory, DirectoryFile, Disk, DiskFile, Locked};
 use dq_bench::{Cost, Meter};
 
 /// The bytes of each group that was synced. Zeros that are written ahead do not count.
@@ -55,7 +55,7 @@ impl Disk for Recording {
     fn path(&self) -> String {
         self.directory.path()
     }
-    fn list(&self) -> io::Result<Vec<Entry>> {
+    fn list(&self) -> io::Result<Vec<DirectoryFile>> {
         self.directory.list()
     }
     fn create(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {

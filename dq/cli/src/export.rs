@@ -7,14 +7,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use clap::Args;
-use dq::job::{AppName, Fence, TopicKey, TopicName};
+use dq::job::{AppName, Fence, State, TopicKey, TopicName};
 use dq::store::file::{Parts, check};
 use dq::store::step::USUAL_BYTES;
 use dq::store::{CopyPlace, Cursor, ExportPart, ExportRequest, Exported, SetState, SetsRequest, Store, TopicCounts};
 
 use crate::ask::Repeating;
 use crate::batch::AT_ONCE;
-use crate::changed::{changed, count};
 use crate::failure::Failure;
 use crate::follow_ups::Outboxes;
 use crate::job_line::{JobLine, PLACES, word};
@@ -360,4 +359,36 @@ async fn page(
         store.export(key, ExportRequest { part, after: after.clone(), limit, bytes })
     };
     repeating.ask(&what, ask).await
+}
+
+/// How many jobs or broadcasts a part has, by these counts.
+const fn count(counts: &TopicCounts, part: ExportPart) -> usize {
+    match part {
+        ExportPart::State(State::Delayed) => counts.delayed,
+        ExportPart::State(State::Running) => counts.running,
+        ExportPart::State(State::Unacked) => counts.unacked,
+        ExportPart::State(State::Dead) => counts.dead,
+        ExportPart::State(State::Done) => counts.done,
+        ExportPart::Broadcasts => counts.broadcasts,
+    }
+}
+
+/// The first part whose counts before and after differ from what was read, in words.
+fn changed(
+    topic: &TopicName,
+    before: &TopicCounts,
+    read: &BTreeMap<ExportPart, usize>,
+    after: &TopicCounts,
+) -> Option<String> {
+    let differs = |(part, read): (&ExportPart, &usize)| {
+        let (before, after) = (count(before, *part), count(after, *part));
+        let what = match part {
+            ExportPart::State(state) => format!("{state} jobs"),
+            ExportPart::Broadcasts => "broadcasts".into(),
+        };
+        ((before, after) != (*read, *read)).then(|| {
+            format!("topic `{topic}` changed while it was read ({before} {what} before, {read} read, {after} after)")
+        })
+    };
+    read.iter().find_map(differs)
 }

@@ -12,7 +12,6 @@ mod ahead;
 pub mod arguments;
 mod ask;
 mod batch;
-mod changed;
 mod config;
 pub mod cursor;
 pub mod export;
@@ -50,7 +49,7 @@ use import::ImportArguments;
 use progress::Progress;
 use screen::{Screen, can_be_asked};
 use session::Session;
-use verbs::change::Change;
+use verbs::change::VerbChange;
 
 pub use ask::{Repeating, open, open_to_look};
 
@@ -92,14 +91,16 @@ pub async fn run_in(session: &mut Session<'_>, command: Command) -> Result<(), F
         Command::Watch(arguments) => verbs::watch::run(session, &arguments).await,
         Command::Add(arguments) => verbs::add::run(session, &arguments).await,
         Command::Requeue(arguments) => {
-            verbs::change::run(session, &arguments.target, &Change::requeue(&arguments)).await
+            verbs::change::run(session, &arguments.target, &VerbChange::requeue(&arguments)).await
         }
-        Command::Delete(arguments) => verbs::change::run(session, &arguments.target, &Change::delete(&arguments)).await,
+        Command::Delete(arguments) => {
+            verbs::change::run(session, &arguments.target, &VerbChange::delete(&arguments)).await
+        }
         Command::RunNow(arguments) => {
-            verbs::change::run(session, &arguments.target, &Change::run_now(&arguments)).await
+            verbs::change::run(session, &arguments.target, &VerbChange::run_now(&arguments)).await
         }
         Command::Reschedule(arguments) => {
-            verbs::change::run(session, &arguments.target, &Change::reschedule(&arguments)).await
+            verbs::change::run(session, &arguments.target, &VerbChange::reschedule(&arguments)).await
         }
         Command::Pause(arguments) => verbs::pause::run_pause(session, &arguments).await,
         Command::Drain(arguments) => verbs::pause::run_drain(session, &arguments).await,

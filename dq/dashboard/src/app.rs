@@ -13,10 +13,9 @@ use crate::failure::Failure;
 use crate::live::Live;
 use crate::outlooks::Outlooks;
 use crate::rate::Rates;
-use crate::reached::Reached;
 use crate::ready::Ready;
 use crate::session::Sessions;
-use crate::user::{Role, User};
+use crate::user::{Reached, Role, User};
 
 /// The most bytes of a payload's text that are shown.
 const MOST_SHOWN: usize = 64 << 10;

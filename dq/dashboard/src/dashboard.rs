@@ -15,9 +15,9 @@ use crate::host::prefix_in;
 use crate::live::Live;
 use crate::outlooks::Outlooks;
 use crate::rate::Rates;
-use crate::reached::Reached;
 use crate::ready::Ready;
 use crate::session::{Key, Sessions};
+use crate::user::Reached;
 
 /// How many requests a second each user at each address gets answered, and how many in a burst.
 const REQUESTS: (f64, u32) = (100.0, 200);

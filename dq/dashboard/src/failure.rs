@@ -4,8 +4,7 @@ use axum::http::StatusCode;
 use dq::provider::{CallError, Invalid, Refusal};
 use serde::Serialize;
 
-use crate::reached::MOST_TOPICS;
-use crate::user::Role;
+use crate::user::{MOST_TOPICS, Role};
 
 /// Why a request did not do what it was for.
 #[derive(Debug, thiserror::Error)]

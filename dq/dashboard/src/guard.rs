@@ -1,4 +1,4 @@
-//! What every request passes: host, login, rate, and the headers of the answer.
+//! What every request passes: host, login, rate, what its route needs of the visitor, and the headers of the answer.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,6 +15,7 @@ use axum::http::request::Parts;
 use axum::http::{Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use axum::routing::MethodFilter;
 
 use crate::access::Kind;
 use crate::app::{App, Shared};
@@ -23,7 +24,6 @@ use crate::failure::{Failure, Problem};
 use crate::frame::{self, Frame};
 use crate::host::{Address, came_by_https, is_foreign, is_ours};
 use crate::late::Timely;
-use crate::needs::{Needs, Row};
 use crate::ready::is_probe;
 use crate::serve::Connection;
 use crate::session::{COOKIE_NAME, LASTS, Session};
@@ -38,6 +38,30 @@ const MOST_TEXT: usize = 4 << 10;
 
 /// How long the body of a request may take.
 const BODY: Duration = Duration::from_secs(20);
+
+/// What a route needs of its visitor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Needs {
+    /// Nothing: it answers before the login.
+    Nothing,
+    /// A user with all of these roles. If there are none, any user will do.
+    Roles(&'static [Role]),
+}
+
+pub(crate) const USER: Needs = Needs::Roles(&[]);
+pub(crate) const LOOK: Needs = Needs::Roles(&[Role::Look]);
+pub(crate) const OPERATE: Needs = Needs::Roles(&[Role::Operate]);
+pub(crate) const ADD: Needs = Needs::Roles(&[Role::Add]);
+/// The last job of a set is added, and the set belongs to no one user.
+pub(crate) const ADD_AND_OPERATE: Needs = Needs::Roles(&[Role::Add, Role::Operate]);
+
+/// A route. `HEAD` is answered by the row of `GET`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Row {
+    pub(crate) method: MethodFilter,
+    pub(crate) path: &'static str,
+    pub(crate) needs: Needs,
+}
 
 /// A user who was let in.
 #[derive(Debug, Clone)]

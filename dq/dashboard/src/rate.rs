@@ -25,11 +25,11 @@ pub(crate) fn network(address: IpAddr) -> IpAddr {
 pub(crate) struct Rates<K> {
     a_second: f64,
     most: f64,
-    state: Mutex<State<K>>,
+    state: Mutex<RateState<K>>,
 }
 
 #[derive(Debug)]
-struct State<K> {
+struct RateState<K> {
     /// What is left, and when that was. A key without a bucket has a full one.
     buckets: HashMap<Option<K>, (f64, Instant)>,
     swept: Option<Instant>,
@@ -37,7 +37,7 @@ struct State<K> {
 
 impl<K: Hash + Eq> Rates<K> {
     pub(crate) fn new(a_second: f64, most: u32) -> Self {
-        let state = State { buckets: HashMap::new(), swept: None };
+        let state = RateState { buckets: HashMap::new(), swept: None };
         Self { a_second, most: most.into(), state: Mutex::new(state) }
     }
 

@@ -1,12 +1,14 @@
-//! Which path leads where, and which roles its visitor needs.
+//! Which path leads where, which roles its visitor needs, and the answers to orchestrators.
 
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
+use axum::extract::{DefaultBodyLimit, State};
+use axum::http::StatusCode;
 use axum::middleware::from_fn_with_state;
+use axum::response::{IntoResponse, Response};
 use axum::routing::MethodFilter;
 
 use crate::app::Shared;
-use crate::needs::{LOOK, Needs, OPERATE, USER};
+use crate::guard::{LOOK, Needs, OPERATE, USER};
 use crate::table::Table;
 use crate::{act, api, assets, guard, pages};
 
@@ -43,8 +45,8 @@ fn open(app: &Shared) -> Table {
         .row(GET, "/login", Needs::Nothing, pages::login)
         .row(POST, "/login", Needs::Nothing, pages::log_in)
         .row(GET, "/assets/{name}", Needs::Nothing, assets::show)
-        .row(GET, "/healthz", Needs::Nothing, api::healthz)
-        .row(GET, "/readyz", Needs::Nothing, api::readyz)
+        .row(GET, "/healthz", Needs::Nothing, healthz)
+        .row(GET, "/readyz", Needs::Nothing, readyz)
 }
 
 pub(crate) fn router(app: &Shared) -> Router {
@@ -55,6 +57,19 @@ pub(crate) fn router(app: &Shared) -> Router {
         .nest("/api/v1", api)
         .layer(from_fn_with_state(app.clone(), guard::everything))
         .with_state(app.clone())
+}
+
+/// The process lives.
+async fn healthz() -> &'static str {
+    "lives\n"
+}
+
+/// The store answered within two seconds, now or a second ago; 503 otherwise. It does not say why to whoever asks: the pages do.
+async fn readyz(State(app): State<Shared>) -> Response {
+    match app.ready.of(&app.provider).await {
+        true => "ready\n".into_response(),
+        false => (StatusCode::SERVICE_UNAVAILABLE, "the store does not answer\n").into_response(),
+    }
 }
 
 #[cfg(test)]

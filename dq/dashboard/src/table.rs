@@ -6,8 +6,7 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodFilter, on};
 
 use crate::app::Shared;
-use crate::guard;
-use crate::needs::{Needs, Row};
+use crate::guard::{self, Needs, Row};
 
 /// Routes with what they need.
 pub(crate) struct Table {

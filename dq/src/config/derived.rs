@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(node(&[]).settings, NodeSettings::default());
         assert_eq!(Listing::of(&node(&[])).all().len(), NodeSettings::KEYS.len());
         for key in NodeSettings::KEYS {
-            assert_eq!(node(&[]).source(key.name), Source::Default, "{key:?}");
+            assert_eq!(node(&[]).source(key.name), Source::Default, "{}", key.name);
         }
         assert_eq!(listed(&[("lease", "1m")], "renewal"), "5s (default)");
         assert_eq!(listed(&[("lease", "1m")], "call_timeout"), "2s (default)");

@@ -17,10 +17,9 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::layer::Layer;
-use super::problem::{Setting, SettingProblem};
+use super::problem::{Setting, SettingProblem, nearest};
 use super::settings::{Keyed, NodeSettings, TopicSettings};
 use super::source::{Source, SourceLocation};
-use super::suggest::nearest;
 use super::value::Written;
 
 /// The largest config file, in bytes.

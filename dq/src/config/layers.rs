@@ -2,10 +2,9 @@
 
 use super::file::unknown_key;
 use super::layer::{Layer, Resolved};
-use super::problem::SettingProblem;
+use super::problem::{SettingProblem, nearest};
 use super::settings::{NodeSettings, TopicSettings};
 use super::source::{Source, SourceLocation};
-use super::suggest::nearest;
 use super::unused::{AllUnused, Unused};
 use super::value::Written;
 use crate::listener::Registration;

@@ -1,9 +1,8 @@
-//! The problems with settings. Fields hold everything that the message needs.
+//! The problems with settings, and the known name nearest to a wrong one. Fields hold everything that the message needs.
 
 use std::fmt;
 
 use super::source::{Source, SourceLocation};
-use super::suggest::did_you_mean;
 
 /// A setting of the node or of a topic.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -129,4 +128,17 @@ impl SettingProblem {
             Self::FileUnreadable { .. } | Self::AmbiguousVariable { .. } => None,
         }
     }
+}
+
+/// The known name nearest to `wrong`, if at most a third of the letters (or two) differ.
+pub(crate) fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    let most = (wrong.chars().count() / 3).max(2);
+    let lower = wrong.to_lowercase();
+    let distances = known.into_iter().map(|name| (strsim::osa_distance(&lower, &name.to_lowercase()), name));
+    distances.filter(|(distance, _)| *distance <= most).min().map(|(_, name)| name.to_owned())
+}
+
+/// The text `: did you mean `x`?`, or an empty text.
+pub(crate) fn did_you_mean(suggestion: Option<&String>) -> String {
+    suggestion.map_or_else(String::new, |name| format!(": did you mean `{name}`?"))
 }

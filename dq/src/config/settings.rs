@@ -1,6 +1,5 @@
 //! The settings of nodes and topics, made from the table in `dq-grammar`.
 
-use std::fmt;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,12 +23,6 @@ pub(crate) struct Key<S: 'static> {
     pub(crate) show: fn(&S) -> String,
     /// For a value outside of its range: what is allowed, and what to write instead.
     pub(super) outside: fn(&S) -> Option<(String, String)>,
-}
-
-impl<S> fmt::Debug for Key<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name)
-    }
 }
 
 /// Settings with a table of their keys.
@@ -187,15 +180,17 @@ pub(crate) use {setter, setters};
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Debug;
+
     use super::*;
 
     #[test]
     fn every_default_reads_back() {
-        fn read_back<S: Keyed + PartialEq + fmt::Debug>() {
+        fn read_back<S: Keyed + PartialEq + Debug>() {
             let mut settings = S::default();
             for key in S::KEYS {
                 let shown = (key.show)(&settings);
-                let put = (key.read)(Written::Text(&shown)).unwrap_or_else(|bad| panic!("{key:?}: {bad}"));
+                let put = (key.read)(Written::Text(&shown)).unwrap_or_else(|bad| panic!("{}: {bad}", key.name));
                 put(&mut settings);
             }
             assert_eq!(settings, S::default());
@@ -217,7 +212,7 @@ mod tests {
         fn missing<S: Keyed>(guide: &str) -> Vec<String> {
             let row = |key: &Key<S>| guide.lines().find(|line| line.starts_with(&format!("| `{}` | `", key.name)));
             let is_there = |key: &&Key<S>| most(key).is_none_or(|most| row(key).is_some_and(|row| row.contains(&most)));
-            S::KEYS.iter().filter(|key| !is_there(key)).map(|key| format!("{key:?}: {:?}", most(key))).collect()
+            S::KEYS.iter().filter(|key| !is_there(key)).map(|key| format!("{}: {:?}", key.name, most(key))).collect()
         }
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/guide/configuration.md");
         let guide = std::fs::read_to_string(path).unwrap();

@@ -11,10 +11,9 @@ use std::collections::BTreeMap;
 use std::env;
 
 use super::layer::Layer;
-use super::problem::{Setting, SettingProblem};
+use super::problem::{Setting, SettingProblem, nearest};
 use super::settings::{Keyed, NodeSettings, TopicSettings};
 use super::source::Source;
-use super::suggest::nearest;
 use super::unused::Unused;
 use super::value::Written;
 

@@ -18,7 +18,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// The longest pause after any failure.
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 
-enum State {
+enum SubscriptionState {
     /// After a pause, if an attempt has failed before.
     Subscribing(BoxFuture<'static, Result<Signals, StoreError>>),
     Live(Signals),
@@ -34,7 +34,7 @@ pub(super) struct Subscription {
     party: Party,
     /// Attempts in a row that failed.
     failures: u32,
-    state: State,
+    state: SubscriptionState,
 }
 
 impl Subscription {
@@ -47,7 +47,7 @@ impl Subscription {
         call_timeout: Duration,
         party: Party,
     ) -> Self {
-        let (failures, state) = (0, State::Subscribing(Box::pin(std::future::pending())));
+        let (failures, state) = (0, SubscriptionState::Subscribing(Box::pin(std::future::pending())));
         let mut new = Self { store, topic, interest, environment, call_timeout, party, failures, state };
         new.subscribe(None);
         new
@@ -58,7 +58,7 @@ impl Subscription {
     pub(super) async fn next(&mut self) -> Result<Signal, StoreError> {
         loop {
             match &mut self.state {
-                State::Live(signals) => match signals.next().await {
+                SubscriptionState::Live(signals) => match signals.next().await {
                     Some(signal) => {
                         if let Some(signal) = self.noted(signal) {
                             return Ok(signal);
@@ -66,9 +66,9 @@ impl Subscription {
                     }
                     None => self.subscribe_later(),
                 },
-                State::Subscribing(subscribing) => match subscribing.await {
+                SubscriptionState::Subscribing(subscribing) => match subscribing.await {
                     Ok(signals) => {
-                        self.state = State::Live(signals);
+                        self.state = SubscriptionState::Live(signals);
                         self.failures = 0;
                         self.party.answered();
                         return Ok(Signal::Resubscribed);
@@ -87,7 +87,7 @@ impl Subscription {
     /// A signal that has arrived already.
     pub(super) fn try_next(&mut self) -> Option<Signal> {
         loop {
-            let State::Live(signals) = &mut self.state else { return None };
+            let SubscriptionState::Live(signals) = &mut self.state else { return None };
             let signal = signals.try_next()?;
             if let Some(signal) = self.noted(signal) {
                 return Some(signal);
@@ -121,7 +121,7 @@ impl Subscription {
     fn subscribe(&mut self, pause: Option<BoxFuture<'static, ()>>) {
         let (store, topic, interest) = (self.store.clone(), self.topic.clone(), self.interest.clone());
         let (environment, call_timeout) = (self.environment.clone(), self.call_timeout);
-        self.state = State::Subscribing(Box::pin(async move {
+        self.state = SubscriptionState::Subscribing(Box::pin(async move {
             if let Some(pause) = pause {
                 pause.await;
             }

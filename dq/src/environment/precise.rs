@@ -6,7 +6,6 @@
 //! for each time for which it was set.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::future::Future;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -61,6 +60,7 @@ struct Timer(Mutex<Deadlines>);
 /// A deadline, and a number that distinguishes it from others of the same time.
 type Key = (Duration, u64);
 
+#[derive(Debug)]
 struct Deadlines {
     sleepers: BTreeMap<Key, Waker>,
     last: u64,
@@ -68,6 +68,7 @@ struct Deadlines {
     alarm: Option<Alarm>,
 }
 
+#[derive(Debug)]
 struct Alarm {
     fd: Arc<OwnedFd>,
     /// The alarm has not gone off since it was set for this time.
@@ -89,12 +90,6 @@ impl Alarm {
             self.set += 1;
         }
         Ok(())
-    }
-}
-
-impl fmt::Debug for Deadlines {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Deadlines").field("sleepers", &self.sleepers.len()).finish_non_exhaustive()
     }
 }
 

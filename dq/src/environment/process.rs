@@ -24,13 +24,13 @@ const SMALL_GROUP: usize = 8;
 /// The handlers that run in one process.
 pub struct Process {
     clock: Arc<dyn Clock>,
-    state: Mutex<State>,
+    state: Mutex<ProcessState>,
     /// Those to wake after a change, in the order in which they came: a simulation must repeat it.
     waiting: Mutex<BTreeMap<u64, Arc<Notify>>>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ProcessState {
     /// The number of the last ticket.
     last: u64,
     /// The handlers that run, and those that are about to start, in places that are used again.
@@ -103,7 +103,7 @@ impl Process {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ProcessState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -112,12 +112,12 @@ impl Process {
     }
 
     /// Lets a handler start, unless a job runs alone or is about to. After `too_long` no job waits for it any more.
-    pub(crate) fn enter(self: &Arc<Self>, too_long: Duration) -> Option<Entry> {
+    pub(crate) fn enter(self: &Arc<Self>, too_long: Duration) -> Option<ProcessEntry> {
         self.enter_as(too_long, false)
     }
 
     /// Lets code of a run that has ended start, unless a job runs alone. A job that is about to waits for it.
-    pub(crate) fn enter_unless_alone(self: &Arc<Self>, too_long: Duration) -> Option<Entry> {
+    pub(crate) fn enter_unless_alone(self: &Arc<Self>, too_long: Duration) -> Option<ProcessEntry> {
         let now = self.clock.now();
         let mut state = self.state();
         if state.holder.is_some() {
@@ -128,11 +128,11 @@ impl Process {
     }
 
     /// Lets a job start whose group has died. Few of them run at once.
-    pub(crate) fn enter_small_group(self: &Arc<Self>, too_long: Duration) -> Option<Entry> {
+    pub(crate) fn enter_small_group(self: &Arc<Self>, too_long: Duration) -> Option<ProcessEntry> {
         self.enter_as(too_long, true)
     }
 
-    fn enter_as(self: &Arc<Self>, too_long: Duration, is_in_small_group: bool) -> Option<Entry> {
+    fn enter_as(self: &Arc<Self>, too_long: Duration, is_in_small_group: bool) -> Option<ProcessEntry> {
         let now = self.clock.now();
         let mut state = self.state();
         if state.is_closed() {
@@ -182,9 +182,15 @@ impl Process {
     }
 
     /// Counts a handler among those that run.
-    fn entry(self: &Arc<Self>, state: &mut State, now: Duration, too_long: Duration, is_in_small_group: bool) -> Entry {
+    fn entry(
+        self: &Arc<Self>,
+        state: &mut ProcessState,
+        now: Duration,
+        too_long: Duration,
+        is_in_small_group: bool,
+    ) -> ProcessEntry {
         let place = state.insert(Running { too_long_at: now + too_long, is_in_small_group });
-        Entry { process: Arc::clone(self), place, since: now, too_long }
+        ProcessEntry { process: Arc::clone(self), place, since: now, too_long }
     }
 }
 
@@ -209,7 +215,7 @@ impl Drop for Changes {
     }
 }
 
-impl State {
+impl ProcessState {
     const fn is_closed(&self) -> bool {
         self.holder.is_some() || self.waiting_since.is_some()
     }
@@ -284,14 +290,14 @@ impl Drop for Refused {
 
 /// A handler that runs or is about to start. Dropping it says that the handler has returned.
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub(crate) struct ProcessEntry {
     process: Arc<Process>,
     place: usize,
     since: Duration,
     too_long: Duration,
 }
 
-impl Entry {
+impl ProcessEntry {
     /// The handler starts now. If it has waited since this was made, only from now on it runs for long.
     pub(crate) fn begins(&self, now: Duration) {
         if now.saturating_sub(self.since) < self.too_long / 8 {
@@ -303,7 +309,7 @@ impl Entry {
     }
 }
 
-impl Drop for Entry {
+impl Drop for ProcessEntry {
     fn drop(&mut self) {
         let mut state = self.process.state();
         let ended = state.entries[self.place].take();
@@ -327,7 +333,7 @@ pub(crate) struct Alone {
 
 impl Alone {
     /// Lets the handler of the job start.
-    pub(crate) fn enter(&self, too_long: Duration) -> Entry {
+    pub(crate) fn enter(&self, too_long: Duration) -> ProcessEntry {
         let now = self.process.clock.now();
         self.process.entry(&mut self.process.state(), now, too_long, false)
     }
@@ -364,7 +370,7 @@ pub(crate) enum Outlook {
     /// Run alone.
     Alone(Alone),
     /// Run beside handlers that have run for too long to wait for them.
-    Beside(Entry),
+    Beside(ProcessEntry),
     /// Wait, until this time at the latest if there is one.
     Wait(Option<Duration>),
 }

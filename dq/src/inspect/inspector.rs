@@ -3,7 +3,7 @@
 use super::filter::{JobFilter, JobsPage, MOST_JOBS};
 use super::groups::{InspectedGroup, InspectedGroups};
 use super::history::PastMove;
-use super::job::InspectedJob;
+use super::job::{InspectedJob, OldestJob};
 use super::reason::Reason;
 use super::runs::running;
 use super::topic::{InspectedTopic, TopicsPage, holder_of};
@@ -155,6 +155,17 @@ impl Inspector {
             }
         }
         Ok(page)
+    }
+
+    /// Reads the first job of each state of a topic that has any: the next due, the longest UNACKED and the longest DEAD, and the DONE
+    /// job that the store removes next. RUNNING jobs have no order of time, so none of them is among these. It costs four commands of
+    /// the store.
+    ///
+    /// # Errors
+    /// [`CallError`].
+    pub async fn oldest(&self, topic: &str) -> Result<Vec<OldestJob>, CallError> {
+        let oldest = self.of(topic)?.oldest().await?.into_iter();
+        Ok(oldest.filter_map(|(id, place)| Some(OldestJob { id, state: place.state(), at: place.at()? })).collect())
     }
 
     /// Reads what happened to a job so far, oldest first: empty where its topic keeps no histories, or has forgotten this one. The setting

@@ -1,4 +1,4 @@
-//! One job.
+//! One job, and the job that has been in its state for the longest.
 
 use serde::Serialize;
 
@@ -91,4 +91,16 @@ impl InspectedJob {
             clock: Timestamp::EPOCH,
         }
     }
+}
+
+/// The first job of a state.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct OldestJob {
+    /// Its id.
+    pub id: JobId,
+    /// Its state.
+    pub state: State,
+    /// When it is due (DELAYED), since when it is there (UNACKED, DEAD), or until when (DONE).
+    pub at: Timestamp,
 }

@@ -238,10 +238,10 @@ impl fmt::Display for Reason {
                 write!(f, "; its next attempt is due at {due}")
             }
             Self::Paused { because, by, since, until } => {
-                paused(f, "the topic is paused", (*since, *until), (by, because))
+                paused(f, "the topic is paused", *since, *until, by, because)
             }
             Self::GroupPaused { group, because, by, since, until } => {
-                paused(f, &format!("the group {group} has been paused"), (*since, *until), (by, because))
+                paused(f, &format!("the group {group} has been paused"), *since, *until, by, because)
             }
             Self::Draining { because, by, since } => {
                 write!(f, "the topic drains since {since} by {by}, and this job became due later: {because}")
@@ -306,8 +306,10 @@ fn spent(f: &mut fmt::Formatter<'_>, what: &str, opens: Timestamp, now: Timestam
 fn paused(
     f: &mut fmt::Formatter<'_>,
     what: &str,
-    (since, until): (Timestamp, Option<Timestamp>),
-    (by, because): (&str, &str),
+    since: Timestamp,
+    until: Option<Timestamp>,
+    by: &str,
+    because: &str,
 ) -> fmt::Result {
     write!(f, "{what} since {since} by {by}: {because}")?;
     match until {

@@ -16,7 +16,7 @@ use crate::time::{Timestamp, in_millis};
 
 #[doc(hidden)]
 pub use encoding::{FIELDS, Kind};
-pub(super) use encoding::{Place, after_fields, field_of, group_of};
+pub(super) use encoding::{FieldPlace, after_fields, field_of, group_of};
 
 mod encoding;
 

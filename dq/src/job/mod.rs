@@ -5,7 +5,6 @@
 //! version.
 
 mod checked;
-mod codec;
 mod crashes;
 mod delay_job;
 mod group;
@@ -29,7 +28,6 @@ mod weight;
 #[doc(inline)]
 pub use dq_grammar::{BadName, BadValue, RetryPolicy};
 
-pub use codec::Codec;
 pub use delay_job::{Deliver, ToJobId};
 pub use group::GroupName;
 pub use id::JobId;
@@ -45,6 +43,7 @@ pub use metadata::{FIELDS, Kind};
 pub use msgpack::Value;
 pub use priority::Priority;
 pub use progress::Progress;
+pub use record::Codec;
 pub use state::State;
 pub use weight::Weight;
 

@@ -8,8 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::codec::Codec;
-use super::metadata::{BadRecord, Metadata, Place, after_fields, field_of, group_of};
+use super::metadata::{BadRecord, FieldPlace, Metadata, after_fields, field_of, group_of};
 use super::priority::Priority;
 use super::weight::Weight;
 
@@ -73,19 +72,19 @@ impl Record {
     /// The priority of the job, which a store needs for its indexes.
     #[doc(hidden)]
     pub fn priority(&self) -> Priority {
-        field_of(&self.0, Place::priority)
+        field_of(&self.0, FieldPlace::priority)
     }
 
     /// The weight of the job, which a store needs to keep a rate.
     #[doc(hidden)]
     pub fn weight(&self) -> Weight {
-        field_of(&self.0, Place::weight)
+        field_of(&self.0, FieldPlace::weight)
     }
 
     /// How long a store keeps the job once it is acked.
     #[doc(hidden)]
     pub fn retain(&self) -> Duration {
-        self.split().map(|(metadata, _)| field_of(metadata, Place::retain)).unwrap_or_default()
+        self.split().map(|(metadata, _)| field_of(metadata, FieldPlace::retain)).unwrap_or_default()
     }
 
     /// The group of the job and the order of the job in it, which a store needs for its indexes.
@@ -159,6 +158,29 @@ impl Record {
 /// The metadata, and codec and payload, which a record has behind them.
 fn with_payload<M>((metadata, kept): (M, &[u8])) -> Result<(M, &[u8]), BadRecord> {
     if kept.is_empty() { Err(BadRecord::TooShort) } else { Ok((metadata, kept)) }
+}
+
+/// How a payload, or a state, is encoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Codec {
+    /// JSON text.
+    Json,
+}
+
+impl Codec {
+    const fn byte(self) -> u8 {
+        match self {
+            Self::Json => b'J',
+        }
+    }
+
+    const fn from_byte(byte: u8) -> Option<Self> {
+        match byte {
+            b'J' => Some(Self::Json),
+            _ => None,
+        }
+    }
 }
 
 #[cfg(test)]

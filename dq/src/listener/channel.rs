@@ -183,7 +183,8 @@ impl Decided {
     fn after(
         delay: impl IntoDelay,
         method: &str,
-        (longest, allowed): (Duration, &str),
+        longest: Duration,
+        allowed: &str,
         decide: fn(Duration) -> Decision,
     ) -> Self {
         Self::new(match delay.into_delay().duration() {
@@ -328,7 +329,7 @@ impl Channel {
     /// A text that is not a delay, or a longer delay, makes the run a failure. The compiler checks
     /// [`delay!("2m")`](crate::delay).
     pub fn rejoin_after(self, delay: impl IntoDelay) -> Decided {
-        Decided::after(delay, "rejoin_after", (LONGEST_DELAY, "ten years are"), Decision::RejoinAfter)
+        Decided::after(delay, "rejoin_after", LONGEST_DELAY, "ten years are", Decision::RejoinAfter)
     }
 
     /// The job runs again after `delay`, and until then no node starts a job of its group or, if it has none, of its topic: for a service that answers
@@ -338,7 +339,7 @@ impl Channel {
     ///
     /// Running handlers are not stopped, and may back off as well. A text that is not a delay, or a longer delay, makes the run a failure.
     pub fn back_off(self, delay: impl IntoDelay) -> Decided {
-        Decided::after(delay, "back_off", (LONGEST_BACK_OFF, "a day is"), Decision::BackOff)
+        Decided::after(delay, "back_off", LONGEST_BACK_OFF, "a day is", Decision::BackOff)
     }
 
     /// The job runs again at `time` or, if that has passed, after the delay it was added with, as [`rejoin`](Self::rejoin). This spends no attempt.

@@ -1,4 +1,4 @@
-//! The trait that users implement for a topic.
+//! The trait that users implement for a topic, and what its answers and settings choose from.
 
 use std::future::Future;
 
@@ -151,4 +151,29 @@ pub enum UnackedDecision {
     Keep,
     /// Run the job again, after the delay of the retry policy. This spends an attempt.
     Retry,
+}
+
+/// What happens after a handler's timeout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
+#[non_exhaustive]
+#[serde(rename_all = "snake_case")]
+pub enum OnTimeout {
+    /// A retry by the retry policy, as after any failure.
+    #[default]
+    Retry,
+    /// A retry at once. It spends an attempt.
+    Immediate,
+}
+
+/// When dq acks a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
+#[non_exhaustive]
+#[serde(rename_all = "snake_case")]
+pub enum AckMode {
+    /// When its handler has returned: the job runs at least once.
+    #[default]
+    OnReturn,
+    /// Before its handler starts: the job runs at most once. A node that dies loses the jobs it holds, and dq retries
+    /// none.
+    OnClaim,
 }

@@ -18,16 +18,14 @@ mod job;
 mod next;
 mod notes;
 mod registry;
-mod settings;
 mod topic_check;
 
-pub use delay_listener::RetryDelay;
+pub use delay_listener::{AckMode, OnTimeout, RetryDelay};
 #[doc(hidden)]
 pub use dq_grammar::BlockedBy;
 pub use dq_grammar::OnBlocked;
 pub use next::{FollowUpError, Next, NextJob};
 pub use notes::CheckpointError;
-pub use settings::{AckMode, OnTimeout};
 
 #[doc(hidden)]
 pub use batch::Batch;

@@ -29,9 +29,9 @@ use crate::time::{Delay, IntoDelay};
 /// # Panics
 /// When it is polled again after it resolved, and when `keep_existing` or `replace_existing` is called after it was polled.
 #[must_use = "a call does nothing until it is awaited"]
-pub struct Call<V: Verb>(State<V>);
+pub struct Call<V: Verb>(CallState<V>);
 
-enum State<V: Verb> {
+enum CallState<V: Verb> {
     /// What the methods change, or what was wrong with the arguments; `None` once the call has failed.
     Draft(Option<Result<Draft<V>, CallError>>),
     Started(Started<V::Output>),
@@ -126,14 +126,14 @@ impl<V: Verb> Call<V> {
     }
 
     pub(super) fn of(verb: Result<V, CallError>) -> Self {
-        Self(State::Draft(Some(verb.map(|verb| Draft { verb, within: None }))))
+        Self(CallState::Draft(Some(verb.map(|verb| Draft { verb, within: None }))))
     }
 
     /// Sets how long this call may wait for the store, instead of the setting `call_total` (10 s by default): a `Duration` or
     /// a text such as `"500ms"`, at most an hour. For callers that cannot wait that long, such as an HTTP handler. When the
     /// time is over, the error says whether nothing was done for certain, or whether that is unknown.
     pub fn within(mut self, time: impl IntoDelay) -> Self {
-        if let State::Draft(Some(Ok(draft))) = &mut self.0 {
+        if let CallState::Draft(Some(Ok(draft))) = &mut self.0 {
             draft.within = Some(time.into_delay());
         }
         self
@@ -141,7 +141,7 @@ impl<V: Verb> Call<V> {
 
     /// Changes an option.
     pub(super) fn with(mut self, change: impl FnOnce(&mut V)) -> Self {
-        if let State::Draft(Some(Ok(draft))) = &mut self.0 {
+        if let CallState::Draft(Some(Ok(draft))) = &mut self.0 {
             change(&mut draft.verb);
         }
         self
@@ -150,19 +150,19 @@ impl<V: Verb> Call<V> {
     /// Makes another call of it, unless it was started.
     pub(super) fn map<W: Verb>(self, verb: impl FnOnce(V) -> W) -> Call<W> {
         match self.0 {
-            State::Draft(Some(draft)) => {
-                Call(State::Draft(Some(draft.map(|Draft { verb: old, within }| Draft { verb: verb(old), within }))))
+            CallState::Draft(Some(draft)) => {
+                Call(CallState::Draft(Some(draft.map(|Draft { verb: old, within }| Draft { verb: verb(old), within }))))
             }
-            State::Draft(None) => Call(State::Draft(None)),
-            State::Started(_) => panic!("a call that was polled takes no more options"),
+            CallState::Draft(None) => Call(CallState::Draft(None)),
+            CallState::Started(_) => panic!("a call that was polled takes no more options"),
         }
     }
 
     /// What the methods have made of it, or the call if it was started.
     pub(super) fn into_draft(self) -> Result<Result<Draft<V>, CallError>, Self> {
         match self.0 {
-            State::Draft(draft) => Ok(draft.expect("a call is not polled again after it failed")),
-            State::Started(started) => Err(Self(State::Started(started))),
+            CallState::Draft(draft) => Ok(draft.expect("a call is not polled again after it failed")),
+            CallState::Started(started) => Err(Self(CallState::Started(started))),
         }
     }
 }
@@ -171,17 +171,17 @@ impl<V: Verb> Future for Call<V> {
     type Output = Result<V::Output, CallError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        if let State::Draft(draft) = &mut self.0 {
+        if let CallState::Draft(draft) = &mut self.0 {
             let Draft { verb, within } = draft.take().expect("a call is not polled again after it failed")?;
-            self.0 = State::Started(verb.start(read_within(within)?)?);
+            self.0 = CallState::Started(verb.start(read_within(within)?)?);
         }
         match &mut self.0 {
-            State::Started(Started(Sent::Request { target, progress, read })) => {
+            CallState::Started(Started(Sent::Request { target, progress, read })) => {
                 let answer = ready!(progress.poll(cx));
                 Poll::Ready(read(target.clone(), answer))
             }
-            State::Started(Started(Sent::Work(work))) => work.as_mut().poll(cx),
-            State::Draft(_) => unreachable!("the call was just started"),
+            CallState::Started(Started(Sent::Work(work))) => work.as_mut().poll(cx),
+            CallState::Draft(_) => unreachable!("the call was just started"),
         }
     }
 }
@@ -191,10 +191,10 @@ impl<V: Verb + fmt::Debug> fmt::Debug for Call<V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut f = f.debug_struct("Call");
         match &self.0 {
-            State::Draft(Some(Ok(draft))) => f.field("verb", &draft.verb),
-            State::Draft(Some(Err(error))) => f.field("error", error),
-            State::Started(Started(Sent::Request { target, .. })) => f.field("target", target),
-            State::Draft(None) | State::Started(Started(Sent::Work(_))) => &mut f,
+            CallState::Draft(Some(Ok(draft))) => f.field("verb", &draft.verb),
+            CallState::Draft(Some(Err(error))) => f.field("error", error),
+            CallState::Started(Started(Sent::Request { target, .. })) => f.field("target", target),
+            CallState::Draft(None) | CallState::Started(Started(Sent::Work(_))) => &mut f,
         };
         f.finish_non_exhaustive()
     }

@@ -47,7 +47,7 @@ pub(crate) struct CodeSchedule {
 #[derive(Debug, PartialEq, Eq)]
 enum Step {
     Nothing,
-    Update(Box<Definition>, u32),
+    Update(Box<Definition>),
 }
 
 impl Provider {
@@ -134,10 +134,10 @@ impl CodeSchedule {
             Some(found) => found,
         };
         let topic = caller.topic();
-        if let Step::Update(definition, version) = self.step(found, now, topic) {
+        if let Step::Update(definition) = self.step(found, now, topic) {
             let due = if let JobPlace::Delayed { due } = found.place { due } else { definition.tick };
             let deadline = caller.root.deadline(None);
-            redefine(caller, &self.id, &definition, (due, now), (version, None), deadline).await?;
+            redefine(caller, found, &definition, due, now, None, deadline).await?;
             tracing::info!(%topic, schedule = self.name, "this program has a newer definition of the schedule, which takes the place of the one in the store");
         }
         Ok(())
@@ -164,7 +164,6 @@ impl CodeSchedule {
     }
 
     fn step(&self, found: &Stored, now: Timestamp, topic: &TopicName) -> Step {
-        let version = found.record.fixed().version;
         // The line of the code takes the place of one that this version does not read.
         let by_code = |there: &Definition| matches!(there.origin, Origin::Code { .. });
         let unread = |error| Definition::with_unread_times(&found.record).filter(by_code).ok_or(error);
@@ -198,6 +197,6 @@ impl CodeSchedule {
         };
         let before = [*fingerprint].into_iter().chain(superseded.iter().copied()).take(MOST_SUPERSEDED).collect();
         let definition = Definition { pause: there.pause, ..self.with(before, tick, there.last) };
-        Step::Update(Box::new(definition), version)
+        Step::Update(Box::new(definition))
     }
 }

@@ -50,7 +50,7 @@ impl Provider {
             let (mut is_first, mut losses) = (true, 0);
             while asked.changed().await.is_ok() {
                 let lost = std::mem::replace(&mut losses, asked.borrow_and_update().losses()) != losses;
-                let said = look(&caller, &definitions, &now, (is_first, lost)).await;
+                let said = look(&caller, &definitions, &now, is_first, lost).await;
                 match said {
                     Err(error) if error.is_stopped() => return,
                     Err(error) => {
@@ -70,7 +70,8 @@ async fn look(
     caller: &Caller,
     definitions: &Definitions,
     now: &StoreNow,
-    (is_first, is_lost): (bool, bool),
+    is_first: bool,
+    is_lost: bool,
 ) -> Result<(), CallError> {
     if is_lost {
         name_emptied(caller);
@@ -151,7 +152,7 @@ async fn ids(caller: &Caller, after: Option<JobId>) -> Result<Vec<JobId>, CallEr
 /// Looks at these schedules, and returns those that are to be looked at again.
 async fn align_once(caller: &Caller, ids: &[JobId], now: &StoreNow, waits: bool) -> Result<Vec<JobId>, CallError> {
     let found = stored(caller, ids, None).await?;
-    let times = (now.from(), now.get());
+    let (from, now) = (now.from(), now.get());
     let (mut again, mut each) = (Vec::new(), Vec::new());
     for stored in found.iter().flatten() {
         match stored.place {
@@ -159,7 +160,7 @@ async fn align_once(caller: &Caller, ids: &[JobId], now: &StoreNow, waits: bool)
             _ => each.push(stored),
         }
     }
-    let aligned = join_all(each.iter().map(|stored| align_to_clock(caller, stored, times))).await;
+    let aligned = join_all(each.iter().map(|stored| align_to_clock(caller, stored, from, now))).await;
     for (stored, aligned) in each.into_iter().zip(aligned) {
         match aligned {
             Err(error) if comes_between(&error) => again.push(stored.id.clone()),
@@ -172,16 +173,11 @@ async fn align_once(caller: &Caller, ids: &[JobId], now: &StoreNow, waits: bool)
 
 /// Lets a schedule wait for its next tick after `from`, if it waits for one that was computed while the store's clock was ahead. That clock
 /// shows `now`. Returns whether it did.
-async fn align_to_clock(
-    caller: &Caller,
-    found: &Stored,
-    (from, now): (Timestamp, Timestamp),
-) -> Result<bool, CallError> {
+async fn align_to_clock(caller: &Caller, found: &Stored, from: Timestamp, now: Timestamp) -> Result<bool, CallError> {
     let Some((definition, due, tick)) = ahead(found, from) else { return Ok(false) };
     let (was, topic) = (definition.tick, caller.topic());
     let aligned = Definition { tick, last: last_from_now(caller, &definition, now).await?, gap: None, ..definition };
-    let (version, deadline) = (found.record.fixed().version, caller.root.deadline(None));
-    redefine(caller, &found.id, &aligned, (due, now), (version, None), deadline).await?;
+    redefine(caller, found, &aligned, due, now, None, caller.root.deadline(None)).await?;
     let schedule = schedule_name(&found.id).unwrap_or_default();
     tracing::warn!(%topic, schedule, %was, next = %tick, "the schedule waits for its next tick again: the store's clock was ahead when a later one was computed. Ticks that came meanwhile come again, unless their jobs are still there");
     Ok(true)
@@ -236,7 +232,7 @@ impl TopicProvider {
         let now = store_now(&self.0, None).await?;
         match stored(&self.0, std::slice::from_ref(id), None).await?.pop().flatten() {
             None => Ok(false),
-            Some(found) => match align_to_clock(&self.0, &found, (now, now)).await {
+            Some(found) => match align_to_clock(&self.0, &found, now, now).await {
                 // A tick or another change came between: it is not what was found.
                 Err(error) if comes_between(&error) => Ok(false),
                 aligned => aligned,

@@ -199,7 +199,7 @@ impl Listener {
     }
 
     /// The next events, and the place for them; `None` if the subscription began anew.
-    async fn next_batch(&self, signals: &mut Signals) -> Result<Option<(Place<'_>, Vec<Event>)>, StoreError> {
+    async fn next_batch(&self, signals: &mut Signals) -> Result<Option<(EventPlace<'_>, Vec<Event>)>, StoreError> {
         let Ok(place) = self.out.reserve().await else { return pending().await };
         let ended = |reason| StoreError::Unavailable { operation: OPERATION, reason };
         loop {
@@ -222,7 +222,7 @@ impl Listener {
 }
 
 /// Room for one more batch in the channel to the reader.
-type Place<'a> = mpsc::Permit<'a, Vec<Event>>;
+type EventPlace<'a> = mpsc::Permit<'a, Vec<Event>>;
 
 fn events_of(moves: Moves) -> Vec<Event> {
     let Moves { at, moves, more } = moves;

@@ -187,9 +187,9 @@ pub(super) fn not_done(reason: Reason) -> AnswerReceiver {
 }
 
 impl Posted {
-    pub(super) fn new(request: Request, deadline: Deadline, place: Place) -> (Self, AnswerReceiver) {
+    pub(super) fn new(request: Request, deadline: Deadline, place: RequestPlace) -> (Self, AnswerReceiver) {
         let (to, answer) = oneshot::channel();
-        let Place { request: place, bytes } = place;
+        let RequestPlace { request: place, bytes } = place;
         (Self { request, deadline, leads: true, reply: Some(Reply { to, _place: place }), _bytes: bytes }, answer)
     }
 
@@ -236,7 +236,7 @@ pub(super) enum Bytes {
 }
 
 /// Places for requests of one call.
-pub(super) struct Place {
+pub(super) struct RequestPlace {
     /// Until the answer; `None` for what a call has beyond all places.
     pub(super) request: Option<OwnedSemaphorePermit>,
     pub(super) bytes: Bytes,
@@ -273,23 +273,27 @@ impl Places {
     }
 
     /// A place for a request of this size, if nobody has to wait.
-    pub(super) fn try_one(&self, bytes: usize) -> Option<Place> {
+    pub(super) fn try_one(&self, bytes: usize) -> Option<RequestPlace> {
         let request = Arc::clone(&self.requests).try_acquire_owned().ok()?;
         let permit = Arc::clone(&self.bytes).try_acquire_many_owned(self.share(bytes)).ok()?;
-        Some(Place { request: Some(request), bytes: Bytes::Own { _permit: permit } })
+        Some(RequestPlace { request: Some(request), bytes: Bytes::Own { _permit: permit } })
     }
 
     /// Waits for a place for a request of this size. An error means that the provider was closed.
-    pub(super) async fn one(&self, bytes: usize) -> Result<Place, AcquireError> {
+    pub(super) async fn one(&self, bytes: usize) -> Result<RequestPlace, AcquireError> {
         let (request, permit) = self.acquire(1, bytes).await?;
-        Ok(Place { request: Some(request), bytes: Bytes::Own { _permit: permit } })
+        Ok(RequestPlace { request: Some(request), bytes: Bytes::Own { _permit: permit } })
     }
 
     /// Waits for places for so many requests, which have so many bytes together. Returns a source of one place for each.
-    pub(super) async fn many(&self, count: usize, bytes: usize) -> Result<impl FnMut() -> Place + use<>, AcquireError> {
+    pub(super) async fn many(
+        &self,
+        count: usize,
+        bytes: usize,
+    ) -> Result<impl FnMut() -> RequestPlace + use<>, AcquireError> {
         let (mut requests, permit) = self.acquire(most(count).min(self.most_requests), bytes).await?;
         let permit = Arc::new(permit);
-        Ok(move || Place { request: requests.split(1), bytes: Bytes::Shared { _permit: Arc::clone(&permit) } })
+        Ok(move || RequestPlace { request: requests.split(1), bytes: Bytes::Shared { _permit: Arc::clone(&permit) } })
     }
 
     async fn acquire(

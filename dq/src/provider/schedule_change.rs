@@ -15,7 +15,7 @@ use super::setting::{this_process, within_limits};
 use super::store_now::store_now;
 use crate::job::{JobId, State};
 use crate::schedule::{Definition, SchedulePause, schedule_id};
-use crate::store::{ChangeKind, Due, JobChange, JobPlace, check_said};
+use crate::store::{ChangeKind, Due, JobChange, JobPlace, Stored, check_said};
 use crate::time::Timestamp;
 
 /// How long to wait for a node that adds the jobs of a tick just now.
@@ -78,17 +78,16 @@ impl ChangeSchedule {
         loop {
             let found = stored(&caller, std::slice::from_ref(&id), within).await?.pop().flatten();
             let found = found.ok_or_else(|| refused(Refusal::NoSuchSchedule))?;
-            let version = found.record.fixed().version;
             let definition =
                 Definition::read(&found.record).map_err(|bad| refused(Refusal::Unreadable(bad.to_string())))?;
             let mut definition = Definition { pause: pause.clone(), ..definition };
             let due = if let JobPlace::Delayed { due } = found.place { due } else { definition.tick };
-            let mut times = (due, Timestamp::EPOCH);
+            let mut now = Timestamp::EPOCH;
             if pause.is_none() {
-                times.1 = store_now(&caller, within).await?;
-                definition.tick = definition.tick_from_now(definition.tick, times.1).unwrap_or(definition.tick);
+                now = store_now(&caller, within).await?;
+                definition.tick = definition.tick_from_now(definition.tick, now).unwrap_or(definition.tick);
             }
-            match redefine(&caller, &id, &definition, times, (version, caller.by.as_ref()), deadline).await {
+            match redefine(&caller, &found, &definition, due, now, caller.by.as_ref(), deadline).await {
                 Ok(()) => return Ok(SeenSchedule::of(&caller, name, definition)),
                 Err(error) if comes_between(&error) && caller.environment().now() < deadline.at => {
                     passed(caller.environment(), caller.environment().now() + TICKING).await;
@@ -112,7 +111,8 @@ async fn send(
     caller: &Caller,
     id: &JobId,
     what: ChangeKind,
-    (version, by): (u32, Option<&Arc<str>>),
+    version: u32,
+    by: Option<&Arc<str>>,
     deadline: Deadline,
 ) -> Result<(), CallError> {
     let change = JobChange { id: id.clone(), what, if_version: Some(version), by: by.cloned() };
@@ -121,29 +121,31 @@ async fn send(
     changed(target, answer).map_or(Ok(()), |changed| changed.map(drop))
 }
 
-/// Writes a definition, and makes the schedule due at its tick. It was due at `due`, and the store's clock shows `now`. An earlier due time in the
-/// future is written first: a program that dies in between leaves a schedule that is due before its tick, and that then waits for it. So
-/// only another hand makes a schedule due later than its tick.
+/// Writes a definition in place of the one that was found, and makes the schedule due at its tick. It was due at `due`, and the store's clock
+/// shows `now`. An earlier due time in the future is written first: a program that dies in between leaves a schedule that is due before its
+/// tick, and that then waits for it. So only another hand makes a schedule due later than its tick.
 pub(super) async fn redefine(
     caller: &Caller,
-    id: &JobId,
+    found: &Stored,
     definition: &Definition,
-    (due, now): (Timestamp, Timestamp),
-    (version, by): (u32, Option<&Arc<str>>),
+    due: Timestamp,
+    now: Timestamp,
+    by: Option<&Arc<str>>,
     deadline: Deadline,
 ) -> Result<(), CallError> {
+    let (id, version) = (&found.id, found.record.fixed().version);
     let (update, tick) = (ChangeKind::Update(definition.to_record(0)), definition.tick);
     let due_at_tick = ChangeKind::Reschedule(Due::At(tick));
     if now < tick && tick < due && definition.pause.is_none() {
-        send(caller, id, due_at_tick, (version, None), deadline).await?;
-        return send(caller, id, update, (version + 1, by), deadline).await;
+        send(caller, id, due_at_tick, version, None, deadline).await?;
+        return send(caller, id, update, version + 1, by, deadline).await;
     }
-    send(caller, id, update, (version, by), deadline).await?;
+    send(caller, id, update, version, by, deadline).await?;
     // A paused schedule is not due at its tick: it looks once an hour.
     if definition.pause.is_some() || tick == due {
         return Ok(());
     }
-    match send(caller, id, due_at_tick, (version + 1, None), deadline).await {
+    match send(caller, id, due_at_tick, version + 1, None, deadline).await {
         // The definition is there by now, so no error may say that nothing was done.
         Err(CallError::NotDone { target, reason }) => Err(CallError::Unknown { target, reason }),
         Err(error) if error.refusal().is_none() => Err(error),

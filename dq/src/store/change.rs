@@ -1,11 +1,25 @@
-//! The step `change` of a producer: another due time, payload or options for a job that is already there (rule 28).
+//! When a job is due, and the step `change` of a producer: another due time, payload or options for a job that is already there
+//! (rule 28).
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::due::Due;
+use serde::{Deserialize, Serialize};
+
 use crate::job::{JobId, Metadata, Record, State};
 use crate::time::Timestamp;
+
+/// When a job is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Due {
+    /// This long after the store executes the step.
+    After(Duration),
+    /// At this time of the store's clock; a time in the past means now.
+    At(Timestamp),
+    /// After the usual delay of the topic: its default delay, if it has one (rule 29). Otherwise this long after the store executes
+    /// the step. The default delay also becomes the delay in the job's metadata.
+    Usual(Duration),
+}
 
 /// No change moves a due time beyond this: it is the latest time with which every store calculates exactly.
 pub const LATEST_DUE: Timestamp = Timestamp::from_millis(1 << 42);

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use super::due::Due;
+use super::change::Due;
 use super::error::StoreError;
 use super::job_set::{
     ACKED_HEADER, DEAD_HEADER, LEFT_HEADER, MOST_MEMBERS_AT_ONCE, Membership, SetChange, SetCounts, SetOutcome,

@@ -82,7 +82,7 @@ pub struct TooHeavy {
 
 impl TooHeavy {
     /// Whether the job of this record is, under the rate of its topic and the rate of each group.
-    pub(crate) fn of(record: &Record, (rate, group_rate): (Option<Rate>, Option<Rate>)) -> Option<Self> {
+    pub(crate) fn of(record: &Record, rate: Option<Rate>, group_rate: Option<Rate>) -> Option<Self> {
         let weight = record.weight();
         let is_over = |rate: &Rate| u32::from(weight.get()) > rate.most();
         if let Some(rate) = rate.filter(is_over) {

@@ -19,7 +19,6 @@
 
 mod change;
 mod code;
-mod due;
 mod durability;
 mod error;
 mod examine;
@@ -39,7 +38,6 @@ mod memory_use;
 mod moves;
 mod operations;
 mod outage;
-mod outage_meter;
 mod outbox;
 mod overview;
 mod pending;
@@ -52,7 +50,6 @@ mod signals;
 mod statistics;
 pub mod step;
 mod topic_state;
-mod waits;
 mod within;
 
 use std::fmt;
@@ -61,9 +58,8 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 pub(crate) use change::LAST_VERSION;
-pub use change::{ChangeKind, ChangeOutcome, ChangeVerdict, JobChange, LATEST_DUE, OptionChange};
+pub use change::{ChangeKind, ChangeOutcome, ChangeVerdict, Due, JobChange, LATEST_DUE, OptionChange};
 pub use code::{FindingCode, Severity};
-pub use due::Due;
 pub use durability::Durability;
 pub use error::StoreError;
 pub(crate) use examine::kept_of;
@@ -103,7 +99,7 @@ pub use outbox::{
     Ahead, FOLLOW_UP_BYTES, FollowUpOutcome, FollowUps, MOST_ENTRIES, MOST_FOLLOW_UPS, MOST_READ, OutboxEntry,
     OutboxPosition, OutboxSeen, Packed, Relay, Relayed, relay_of,
 };
-pub(crate) use outbox::{OUT_OF_ORDER, is_relay};
+pub(crate) use outbox::{OUT_OF_ORDER, Waits, is_relay};
 pub use overview::{DueCount, HolderSeen, MOST_BUCKETS, MOST_NODES, NodesPage, NodesRequest, TopicOverview};
 pub(crate) use pending::{AddedJob, End, Ended, PendingCommand, Replacement};
 pub use producer::{
@@ -122,7 +118,6 @@ pub(crate) use topic_state::{Gate, Slots, check_said};
 
 pub(crate) use operations::other_kind;
 use operations::{operations, query_calls};
-pub(crate) use waits::Waits;
 pub(crate) use within::{answered_within, in_call_timeout, no_answer};
 
 use crate::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};

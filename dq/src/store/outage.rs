@@ -4,7 +4,6 @@
 //! log has one line at each end, at most one warning a minute, and one of each outage that lasts for five seconds, however many topics,
 //! channels and providers there are; what each of them meets is at DEBUG.
 
-use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -13,8 +12,8 @@ use humantime::format_duration;
 use tokio::sync::Notify;
 
 use super::StoreError;
-use super::outage_meter::OutageMeter;
 use crate::environment::Environment;
+use crate::telemetry::{Counter, Gauge, counter, describe, gauge, table};
 use crate::time::floor_millis;
 
 /// How long after a warning the next one comes at the earliest, unless an outage lasts for [`LONG`].
@@ -22,10 +21,38 @@ pub(crate) const WARNING_PAUSE: Duration = Duration::from_secs(60);
 /// An outage that has lasted so long is a warning, whatever was warned of before it began.
 const LONG: Duration = Duration::from_secs(5);
 
+/// What a process measures of the outages of its store.
+#[derive(Debug)]
+struct OutageMeter {
+    outages: Counter,
+    seconds: Counter,
+    goes_on: Gauge,
+}
+
+impl OutageMeter {
+    fn new() -> Self {
+        describe();
+        let goes_on = gauge(&table::OUT_OF_REACH, &[]);
+        goes_on.set(0.0);
+        Self { outages: counter(&table::OUTAGES, &[]), seconds: counter(&table::OUTAGE_SECONDS, &[]), goes_on }
+    }
+
+    fn began(&self) {
+        self.outages.increment(1);
+        self.goes_on.set(1.0);
+    }
+
+    fn ended(&self, after: Duration) {
+        self.seconds.increment(after.as_secs_f64().round() as u64);
+        self.goes_on.set(0.0);
+    }
+}
+
 /// The outages of one store, as one node and its provider see them. Clones are the same.
 #[derive(Debug, Clone)]
 pub(crate) struct Outage(Arc<Shared>);
 
+#[derive(Debug)]
 struct Shared {
     environment: Environment,
     /// The store, without secrets.
@@ -37,11 +64,11 @@ struct Shared {
     /// How many outages have begun.
     number: AtomicU64,
     meter: OutageMeter,
-    state: Mutex<State>,
+    state: Mutex<OutageState>,
 }
 
-#[derive(Default)]
-struct State {
+#[derive(Debug, Default)]
+struct OutageState {
     /// Since when the outage goes on.
     since: Option<Duration>,
     /// How many parties fail.
@@ -54,16 +81,10 @@ struct State {
     unreachable: Option<String>,
 }
 
-impl State {
+impl OutageState {
     /// Whether an outage that began at `since` must be warned of at `now`: it is long, and every warning is older.
     fn is_unwarned(&self, since: Duration, now: Duration) -> bool {
         now.saturating_sub(since) >= LONG && self.warned.is_none_or(|warned| warned < since)
-    }
-}
-
-impl fmt::Debug for Shared {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Outage").field("store", &self.store).field("goes_on", &self.goes_on).finish_non_exhaustive()
     }
 }
 
@@ -76,7 +97,7 @@ impl Shared {
     }
 
     /// The state is valid after every line that changes it, so dq ignores that a lock is poisoned.
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, OutageState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -196,7 +217,7 @@ impl Party {
         }
     }
 
-    fn leave(&self, state: &mut State) {
+    fn leave(&self, state: &mut OutageState) {
         if self.fails.swap(false, Relaxed) {
             state.failing -= 1;
         }

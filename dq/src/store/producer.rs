@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::change::{ChangeOutcome, JobChange};
-use super::due::Due;
+use super::change::{ChangeOutcome, Due, JobChange};
 use super::export::JobCopy;
 use super::job_set::{SetChange, SetOutcome};
 use super::limit::{MaxWaiting, TooHeavy, TopicFull};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::due::Due;
+use super::change::Due;
 use super::error::{StoreError, limited};
 #[cfg(feature = "schema")]
 use super::limit::Written;

@@ -1,4 +1,7 @@
-//! Handles of the facade; without the feature `metrics` they have no size and do nothing.
+//! Handles of the facade, and the label of a topic. Without the feature `metrics` the handles have no size and do nothing.
+
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
 
 #[cfg(feature = "metrics")]
 pub(crate) use with_facade::{Counter, Gauge, Histogram, counter, describe, gauge, histogram};
@@ -77,4 +80,18 @@ mod without {
     }
 
     pub(crate) const fn describe() {}
+}
+
+/// How many topics of a process have a label of their own.
+const MOST_TOPICS: usize = 1_000;
+
+/// The label of a topic: its name, or `other` once too many have one.
+pub(crate) fn label(topic: &str) -> &str {
+    static TOPICS: Mutex<Option<HashSet<String>>> = Mutex::new(None);
+    let mut known = TOPICS.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = known.get_or_insert_default();
+    if known.len() < MOST_TOPICS && !known.contains(topic) {
+        known.insert(topic.to_owned());
+    }
+    if known.contains(topic) { topic } else { "other" }
 }

@@ -74,7 +74,7 @@ pub struct RescheduleArguments {
 
 /// A change, as the four verbs make it of their arguments.
 #[derive(Debug)]
-pub(crate) struct Change {
+pub(crate) struct VerbChange {
     verb: &'static str,
     /// `requeued`.
     done: &'static str,
@@ -84,7 +84,7 @@ pub(crate) struct Change {
     words: String,
 }
 
-impl Change {
+impl VerbChange {
     pub(crate) fn requeue(arguments: &RequeueArguments) -> Self {
         Self::new("requeue", "requeued", arguments.state, BulkAction::Requeue)
     }
@@ -142,7 +142,7 @@ struct ManyChanged {
 }
 
 /// Changes one job or many.
-pub(crate) async fn run(session: &mut Session<'_>, target: &Target, change: &Change) -> Result<(), Failure> {
+pub(crate) async fn run(session: &mut Session<'_>, target: &Target, change: &VerbChange) -> Result<(), Failure> {
     change.fits()?;
     if target.says_nothing() {
         let verb = change.verb;
@@ -156,7 +156,7 @@ pub(crate) async fn run(session: &mut Session<'_>, target: &Target, change: &Cha
     }
 }
 
-async fn one(session: &mut Session<'_>, target: &Target, id: &str, change: &Change) -> Result<(), Failure> {
+async fn one(session: &mut Session<'_>, target: &Target, id: &str, change: &VerbChange) -> Result<(), Failure> {
     let topic = &target.topic;
     if change.action == BulkAction::Delete {
         session.screen.confirm(&format!("delete job {id} of topic {topic}"))?;
@@ -174,7 +174,7 @@ async fn one(session: &mut Session<'_>, target: &Target, id: &str, change: &Chan
 }
 
 /// Changes a job. Returns the state in which it was found.
-async fn apply(provider: &Provider, target: &Target, id: &str, change: &Change) -> Result<Option<State>, Failure> {
+async fn apply(provider: &Provider, target: &Target, id: &str, change: &VerbChange) -> Result<Option<State>, Failure> {
     let (jobs, topic) = (provider.topic(target.topic.as_str())?, &target.topic);
     let call = match change.action {
         BulkAction::RunNow => jobs.run_now(id),
@@ -203,7 +203,7 @@ async fn apply(provider: &Provider, target: &Target, id: &str, change: &Change) 
     }
 }
 
-async fn many(session: &mut Session<'_>, target: &Target, change: &Change) -> Result<(), Failure> {
+async fn many(session: &mut Session<'_>, target: &Target, change: &VerbChange) -> Result<(), Failure> {
     let provider = session.provider().await?;
     let inspector = provider.inspect();
     let (name, state) = (target.topic.as_str(), change.state);
@@ -259,7 +259,7 @@ async fn steps(bulk: &mut Bulk, progress: &Progress) -> Result<bool, Failure> {
 fn report(
     session: &mut Session<'_>,
     target: &Target,
-    change: &Change,
+    change: &VerbChange,
     bulk: &Bulk,
     done: Result<bool, Failure>,
 ) -> Result<(), Failure> {

@@ -5,7 +5,8 @@ use std::time::Duration;
 use dq::Provider;
 use dq::job::BadValue;
 use dq::provider::{
-    Call, CallError, ChangeTopic, CommandAnswer, CommandOutcome, JobCommand, JobPlace, LimitKind, Pause, TopicProvider,
+    Call, CallError, Change, ChangeTopic, CommandAnswer, CommandOutcome, JobCommand, JobPlace, LimitKind, Pause,
+    TopicProvider,
 };
 use dq::time::{Delay, Timestamp};
 use serde::Serialize;
@@ -25,7 +26,7 @@ pub(crate) enum When {
 
 /// What to do with a topic, or with a job, a schedule or a group of it.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Change {
+pub(crate) struct UserChange {
     /// The word for it, as forms and the audit log have it.
     pub(crate) action: String,
     /// The job, the schedule, the group or the kind of limit; empty for the topic itself.
@@ -89,13 +90,13 @@ impl When {
 
 impl Order {
     /// The change of one thing that it asks for.
-    pub(super) fn change(&self) -> Result<Change, Failure> {
+    pub(super) fn change(&self) -> Result<UserChange, Failure> {
         let if_version = match self.version.as_str() {
             "" => None,
             text => Some(text.parse().map_err(|_| Failure::Bad(format!("`{text}` is not a version")))?),
         };
         let id = if matches!(self.action.as_str(), "limit" | "clear_limit") { &self.limit } else { &self.id };
-        Ok(Change {
+        Ok(UserChange {
             action: self.action.clone(),
             id: id.clone(),
             reason: self.reason.clone(),
@@ -108,7 +109,7 @@ impl Order {
 }
 
 /// Does it, and says so in the audit log, whatever comes of it.
-pub(crate) async fn apply(app: &App, user: &User, topic: &str, change: &Change) -> Result<Applied, Failure> {
+pub(crate) async fn apply(app: &App, user: &User, topic: &str, change: &UserChange) -> Result<Applied, Failure> {
     let done = perform(&app.provider, user, topic, change).await;
     match &done {
         Ok(Applied { changed: true, .. }) => audit(user, &change.action, topic, &change.id, "done"),
@@ -118,7 +119,7 @@ pub(crate) async fn apply(app: &App, user: &User, topic: &str, change: &Change) 
     done
 }
 
-async fn perform(provider: &Provider, user: &User, topic: &str, change: &Change) -> Result<Applied, Failure> {
+async fn perform(provider: &Provider, user: &User, topic: &str, change: &UserChange) -> Result<Applied, Failure> {
     let topic = provider.acting_as(user.by()).topic(topic).map_err(CallError::from)?;
     let (id, reason) = (change.id.as_str(), change.reason.as_str());
     let kind = || id.parse::<LimitKind>();
@@ -161,7 +162,7 @@ async fn perform(provider: &Provider, user: &User, topic: &str, change: &Change)
     })
 }
 
-impl Change {
+impl UserChange {
     async fn paused(&self, pause: Call<ChangeTopic<Pause, true>>) -> Result<Applied, Failure> {
         let pause = pause.reason(self.reason.as_str());
         match &self.lasting {
@@ -180,7 +181,7 @@ impl Change {
     }
 
     /// Gives a job another due time.
-    async fn moved(&self, topic: &TopicProvider, call: Call<dq::provider::Change>) -> Result<Applied, Failure> {
+    async fn moved(&self, topic: &TopicProvider, call: Call<Change>) -> Result<Applied, Failure> {
         let former = due(topic, &self.id).await?;
         match self.if_version {
             Some(version) => call.if_version(version).await?,

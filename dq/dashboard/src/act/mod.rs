@@ -8,7 +8,7 @@ mod pages;
 mod words;
 
 pub(crate) use bulk::{Stepped, bulk_action, step};
-pub(crate) use change::{Applied, Change, apply};
+pub(crate) use change::{Applied, UserChange, apply};
 pub(crate) use confirm::{act, confirm};
 pub(crate) use done::Done;
 

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::{Answer, body, failed, json};
-use crate::act::{Applied, Change, apply};
+use crate::act::{Applied, UserChange, apply};
 use crate::app::Shared;
 use crate::failure::{Failure, Problem};
 use crate::visit::Visit;
@@ -76,25 +76,25 @@ impl LimitValue {
 #[serde(deny_unknown_fields)]
 pub(super) struct Nothing {}
 
-impl From<ReasonGiven> for Change {
+impl From<ReasonGiven> for UserChange {
     fn from(ReasonGiven { reason, lasting }: ReasonGiven) -> Self {
         Self { reason, lasting, ..Self::default() }
     }
 }
 
-impl From<Due> for Change {
+impl From<Due> for UserChange {
     fn from(Due { when, if_version }: Due) -> Self {
         Self { due: when, if_version, ..Self::default() }
     }
 }
 
-impl From<OfVersion> for Change {
+impl From<OfVersion> for UserChange {
     fn from(OfVersion { if_version }: OfVersion) -> Self {
         Self { if_version, ..Self::default() }
     }
 }
 
-impl From<Nothing> for Change {
+impl From<Nothing> for UserChange {
     fn from(Nothing {}: Nothing) -> Self {
         Self::default()
     }
@@ -110,8 +110,8 @@ pub(super) struct Named {
     id: String,
 }
 
-async fn done(app: &Shared, visit: &Visit, named: Named, action: &str, change: impl Into<Change>) -> Answer {
-    let change = Change { action: action.to_owned(), id: named.id, ..change.into() };
+async fn done(app: &Shared, visit: &Visit, named: Named, action: &str, change: impl Into<UserChange>) -> Answer {
+    let change = UserChange { action: action.to_owned(), id: named.id, ..change.into() };
     apply(app, &visit.user, &named.topic, &change).await.map(json).map_err(failed)
 }
 
@@ -185,6 +185,6 @@ pub(super) async fn limit(
 ) -> Answer {
     let Limit { kind, value, reason } = body(sent).map_err(failed)?;
     let action = if value.is_some() { "limit" } else { "clear_limit" };
-    let change = Change { reason, value: value.map(LimitValue::text).unwrap_or_default(), ..Change::default() };
+    let change = UserChange { reason, value: value.map(LimitValue::text).unwrap_or_default(), ..UserChange::default() };
     done(&app, &visit, Named { topic, id: kind }, action, change).await
 }

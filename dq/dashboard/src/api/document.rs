@@ -6,7 +6,7 @@ use utoipa::openapi::path::Operation;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{ContentBuilder, OpenApi, Ref, RefOr, Response, ResponseBuilder, Server};
 
-use crate::needs::{Needs, Row};
+use crate::guard::{Needs, Row};
 use crate::user::Role;
 
 /// The refusals of every route.

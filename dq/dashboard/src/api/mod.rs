@@ -5,11 +5,8 @@ mod answers;
 mod bulk;
 mod change;
 mod document;
-mod health;
 mod read;
 mod sets;
-
-pub(crate) use health::{healthz, readyz};
 
 use axum::extract::DefaultBodyLimit;
 use axum::extract::rejection::JsonRejection;
@@ -20,8 +17,7 @@ use utoipa::OpenApi;
 
 use crate::app::Shared;
 use crate::failure::Failure;
-use crate::guard::problem;
-use crate::needs::{ADD, ADD_AND_OPERATE, LOOK, OPERATE};
+use crate::guard::{ADD, ADD_AND_OPERATE, LOOK, OPERATE, problem};
 use crate::table::Table;
 
 /// The most bytes of a request.

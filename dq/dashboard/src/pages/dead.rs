@@ -5,8 +5,7 @@ use dq::inspect::InspectedTopic;
 use maud::html;
 use serde::Deserialize;
 
-use super::Answer;
-use super::table::table;
+use super::{Answer, table};
 use crate::app::Shared;
 use crate::frame::{Frame, failure};
 use crate::show::number;

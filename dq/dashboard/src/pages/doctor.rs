@@ -4,8 +4,7 @@ use axum::extract::State;
 use dq::inspect::{Finding, FindingCode, Severity};
 use maud::{Markup, html};
 
-use super::Answer;
-use super::table::table;
+use super::{Answer, table};
 use crate::app::Shared;
 use crate::frame::{Frame, failure};
 use crate::visit::Visit;

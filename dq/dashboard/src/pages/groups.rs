@@ -4,7 +4,7 @@ use dq::inspect::{GroupSeat, InspectedGroup, InspectedGroups};
 use dq::time::Timestamp;
 use maud::{Markup, html};
 
-use super::table::table;
+use super::table;
 use crate::frame::Frame;
 use crate::show::{moment, number};
 

@@ -6,8 +6,7 @@ use dq::job::{self, KeptState};
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::Answer;
-use super::table::table;
+use super::{Answer, table};
 use crate::act::Done;
 use crate::app::{App, Shared};
 use crate::failure::Failure;

@@ -6,8 +6,7 @@ use dq::job;
 use dq::time::Timestamp;
 use maud::{Markup, html};
 
-use super::Answer;
-use super::table::table;
+use super::{Answer, table};
 use crate::app::Shared;
 use crate::asked::{Asked, STATES, state};
 use crate::frame::{Frame, failure};

@@ -13,7 +13,6 @@ mod past;
 mod schedules;
 mod sets;
 mod settings;
-mod table;
 mod topic;
 mod view;
 
@@ -31,6 +30,20 @@ pub(crate) use topic::show as topic;
 pub(crate) use view::live;
 
 use axum::response::Response;
+use maud::{Markup, html};
 
 /// What a handler of a page answers.
 pub(crate) type Answer = Result<Response, Response>;
+
+/// A table that scrolls by itself. A column whose name begins with `#` has numbers.
+fn table(label: &str, caption: &str, columns: &[&str], rows: &Markup) -> Markup {
+    html! {
+        div.scroll tabindex="0" role="region" aria-label=(label) { table {
+            caption.hidden { (caption) }
+            thead { tr { @for name in columns {
+                @match name.strip_prefix('#') { Some(name) => th.n scope="col" { (name) }, None => th scope="col" { (name) } }
+            } } }
+            tbody { (rows) }
+        } }
+    }
+}

@@ -8,9 +8,8 @@ use dq::time::Timestamp;
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::Answer;
 use super::dead::more;
-use super::table::table;
+use super::{Answer, table};
 use crate::app::Shared;
 use crate::frame::{Frame, failure};
 use crate::show::{moment, number};

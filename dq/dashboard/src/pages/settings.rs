@@ -4,8 +4,7 @@ use axum::extract::State;
 use dq::config::Source;
 use maud::html;
 
-use super::Answer;
-use super::table::table;
+use super::{Answer, table};
 use crate::app::Shared;
 use crate::frame::Frame;
 use crate::visit::Visit;

@@ -7,8 +7,7 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::groups::groups_of;
-use super::table::table;
-use super::{Answer, chart, overview, past, sets};
+use super::{Answer, chart, overview, past, sets, table};
 use crate::act::Done;
 use crate::app::{App, Shared};
 use crate::failure::Failure;

@@ -15,7 +15,7 @@ use tower::ServiceExt;
 use super::*;
 use crate::access::Access;
 use crate::dashboard::Dashboard;
-use crate::needs::{ADD, ADD_AND_OPERATE};
+use crate::guard::{ADD, ADD_AND_OPERATE};
 use crate::user::{Role, User};
 
 const METHODS: [&str; 10] = ["GET", "HEAD", "POST", "DELETE", "PUT", "PATCH", "OPTIONS", "TRACE", "CONNECT", "BREW"];

@@ -75,7 +75,7 @@ pub(super) struct Connections {
 }
 
 /// The place of a connection, until it is dropped.
-pub(super) struct Place {
+pub(super) struct ConnectionPlace {
     address: IpAddr,
     number: u64,
     connection: Arc<Connection>,
@@ -93,7 +93,7 @@ impl Connections {
     }
 
     /// Gives a place to another connection of an address. `None`: all places have connections that answer users.
-    pub(super) fn enter(&self, address: IpAddr) -> Option<Place> {
+    pub(super) fn enter(&self, address: IpAddr) -> Option<ConnectionPlace> {
         let mut open = lock(&self.open);
         if open.many() >= self.most && !open.make_room() {
             return None;
@@ -103,7 +103,13 @@ impl Connections {
         let (does, goes) = (AtomicU8::new(IDLE), Notify::new());
         let connection = Arc::new(Connection { does, goes, runs: self.runs.subscribe() });
         open.connections.entry(address).or_default().insert(number, Arc::clone(&connection));
-        Some(Place { address, number, connection, open: Arc::clone(&self.open), _place: self.places.subscribe() })
+        Some(ConnectionPlace {
+            address,
+            number,
+            connection,
+            open: Arc::clone(&self.open),
+            _place: self.places.subscribe(),
+        })
     }
 
     /// Ends the connection that can be spared most, if there is one.
@@ -154,13 +160,13 @@ impl Open {
     }
 }
 
-impl Place {
+impl ConnectionPlace {
     pub(super) fn connection(&self) -> &Arc<Connection> {
         &self.connection
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPlace {
     fn drop(&mut self) {
         lock(&self.open).remove(self.address, self.number);
     }
@@ -188,7 +194,7 @@ mod tests {
     const ONE: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
     const OTHER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
 
-    async fn is_sent_away(place: &Place) -> bool {
+    async fn is_sent_away(place: &ConnectionPlace) -> bool {
         tokio::select! {
             biased;
             () = place.connection.is_sent_away() => true,

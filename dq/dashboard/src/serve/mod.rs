@@ -26,7 +26,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::late::Timely;
 use crate::rate::network;
-use connections::{Answering, Connections, Place};
+use connections::{Answering, ConnectionPlace, Connections};
 use stall::Stalling;
 
 /// How long the head of a request may take, and how long a connection may be idle before it.
@@ -94,7 +94,7 @@ pub async fn serve(listener: TcpListener, app: Router, stop: impl Future<Output 
 }
 
 /// Answers the requests of a connection.
-async fn answer(stream: TcpStream, address: SocketAddr, app: Router, place: Place) {
+async fn answer(stream: TcpStream, address: SocketAddr, app: Router, place: ConnectionPlace) {
     let connection = Arc::clone(place.connection());
     let app = TowerToHyperService::new(app);
     let of_requests = Arc::clone(&connection);

@@ -27,7 +27,7 @@ const REMEMBERED: Duration = Duration::from_secs(600);
 /// What the machine is at, and what panics were charged to.
 #[derive(Default)]
 pub(super) struct Defects {
-    at: Place,
+    at: DefectPlace,
     accused: BTreeMap<JobId, Accused>,
     /// How often each step was done for a job that is not accused, since there is one.
     passed: BTreeMap<&'static str, u64>,
@@ -39,15 +39,9 @@ pub(super) struct Defects {
     watch: Option<crate::environment::Watch>,
 }
 
-impl std::fmt::Debug for Defects {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Defects").field("at", &self.at).field("accused", &self.accused).finish_non_exhaustive()
-    }
-}
-
 /// A step, and the job that it touches.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Place {
+pub(super) struct DefectPlace {
     pub(super) step: &'static str,
     pub(super) job: Option<JobId>,
 }
@@ -80,7 +74,7 @@ impl Defects {
     /// The machine begins a step.
     pub(super) fn begin(&mut self, step: &'static str) {
         self.pass();
-        self.at = Place { step, job: None };
+        self.at = DefectPlace { step, job: None };
         #[cfg(any(test, feature = "testing"))]
         self.tell();
     }
@@ -117,11 +111,11 @@ impl Defects {
         if !self.accused.is_empty() && self.at.job.is_none() {
             *self.passed.entry(self.at.step).or_default() += 1;
         }
-        self.at = Place::default();
+        self.at = DefectPlace::default();
     }
 
     /// What the machine was at when its task panicked.
-    pub(super) fn take_place(&mut self) -> Place {
+    pub(super) fn take_place(&mut self) -> DefectPlace {
         std::mem::take(&mut self.at)
     }
 

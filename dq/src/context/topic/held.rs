@@ -11,7 +11,7 @@ use foldhash::fast::FixedState;
 use super::defects::Defects;
 use super::slab::{HeldId, OfHeld, RunId, Slab};
 use super::stage::{HeldJob, Stage};
-use crate::environment::{Alone, Entry, Environment};
+use crate::environment::{Alone, Environment, ProcessEntry};
 use crate::job::{JobId, KeptState, Metadata, Suspicion, Token};
 use crate::store::RequestKind;
 use crate::store::step::{Change, Outcome};
@@ -20,7 +20,6 @@ use crate::store::step::{Change, Outcome};
 const RESULT_KEPT: Duration = Duration::from_secs(3_600);
 
 /// The held jobs, and queues of those that wait. A queue's entry is skipped if its job has moved on since.
-#[derive(Debug)]
 pub(super) struct Held {
     jobs: Slab<OfHeld, HeldJob>,
     /// For what names jobs from outside: claims, commands, rows.
@@ -276,7 +275,7 @@ impl Held {
     }
 
     /// Lets a job start, alone or beside others, as soon as the store has noted it.
-    pub(super) fn admit(&mut self, id: HeldId, entry: Entry, alone: Option<Alone>) {
+    pub(super) fn admit(&mut self, id: HeldId, entry: ProcessEntry, alone: Option<Alone>) {
         if let Some(job) = self.jobs.get_mut(id) {
             job.entry = Some(entry);
             job.alone = job.alone.take().or(alone);
@@ -284,7 +283,7 @@ impl Held {
     }
 
     /// Takes the right to start from a job, for its run.
-    pub(super) fn take_entry(&mut self, id: HeldId) -> Option<Entry> {
+    pub(super) fn take_entry(&mut self, id: HeldId) -> Option<ProcessEntry> {
         self.jobs.get_mut(id)?.entry.take()
     }
 

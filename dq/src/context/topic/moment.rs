@@ -37,7 +37,6 @@ pub(super) enum Effect {
 }
 
 /// The time, the jobs, and what the owners want.
-#[derive(Debug)]
 pub(super) struct Moment {
     pub(super) now: Duration,
     pub(super) held: Held,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::slab::RunId;
-use crate::environment::{Alone, Entry};
+use crate::environment::{Alone, ProcessEntry};
 use crate::job::{Cause, JobId, Metadata, Record, RetryPolicy, Suspicion, Token};
 use crate::listener::Failure;
 use crate::store::RequestKind;
@@ -73,7 +73,7 @@ pub(super) struct HeldJob {
     /// How the job must run, by its crashes.
     pub(super) suspicion: Suspicion,
     /// The job may start: its process counts it among the running handlers.
-    pub(super) entry: Option<Entry>,
+    pub(super) entry: Option<ProcessEntry>,
     /// The job is alone in its process, until it is dropped here.
     pub(super) alone: Option<Alone>,
     pub(super) mode: Mode,

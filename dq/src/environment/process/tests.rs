@@ -7,7 +7,7 @@ use futures_util::FutureExt;
 use tokio::time::advance;
 
 use super::super::TokioClock;
-use super::{Alone, Changes, Entry, Outlook, Process, Ticket};
+use super::{Alone, Changes, Outlook, Process, ProcessEntry, Ticket};
 
 const SECOND: Duration = Duration::from_secs(1);
 const LONG: Duration = Duration::from_secs(600);
@@ -16,7 +16,7 @@ fn process() -> Arc<Process> {
     Process::new(Arc::new(TokioClock::new()))
 }
 
-fn start(process: &Arc<Process>) -> Entry {
+fn start(process: &Arc<Process>) -> ProcessEntry {
     process.enter(LONG).expect("nothing runs alone")
 }
 

@@ -7,7 +7,6 @@ mod finding;
 mod listeners;
 mod records;
 mod rounds;
-mod schemas;
 mod sets;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -22,7 +21,7 @@ use super::inspector::Inspector;
 use crate::job::{JobId, NodeId, State, TopicName};
 use crate::provider::{CallError, Provider, TopicProvider};
 use crate::store::{Cursor, GiveUp, Mismatch, OutboxSeen, Repair};
-use schemas::Undecoded;
+use records::Undecoded;
 
 /// How many findings a doctor keeps at most. Repair these, and examine again.
 pub const MOST_FINDINGS: usize = 1_000;
@@ -76,14 +75,14 @@ enum Stage {
     /// The next topic.
     Names,
     /// One topic.
-    Topic { topic: TopicProvider, part: Part },
+    Topic { topic: TopicProvider, part: TopicPart },
     /// Nothing.
     Over,
 }
 
 /// What is examined next of a topic.
 #[derive(Debug, Clone)]
-enum Part {
+enum TopicPart {
     Whole,
     /// The schedules after this one.
     Schedules {
@@ -104,7 +103,7 @@ enum Part {
     },
 }
 
-impl Part {
+impl TopicPart {
     /// These job sets, or what follows the last of them.
     fn of_sets(sets: VecDeque<JobId>) -> Self {
         if sets.is_empty() { Self::Keys { after: None } } else { Self::Sets(sets) }
@@ -212,7 +211,7 @@ impl Doctor {
     }
 
     const fn is_at_sets(&self) -> bool {
-        matches!(self.stage, Stage::Topic { part: Part::Sets(_), .. })
+        matches!(self.stage, Stage::Topic { part: TopicPart::Sets(_), .. })
     }
 
     /// The finding that [`repair`](Self::repair) repairs next, to say so before; `None` once there is none.

@@ -1,4 +1,4 @@
-//! Whether records, payloads and schedules can be read, and whether dq has panicked at a job.
+//! Whether records, payloads and schedules can be read, whether nodes could decode the payloads, and whether dq has panicked at a job.
 
 use super::finding::Finding;
 use crate::job::{BadRecord, Cause, Codec, State, TopicName, check_json};
@@ -44,7 +44,37 @@ fn wrong_in(stored: &Stored) -> Option<(FindingCode, String)> {
 }
 
 /// Why a payload is not JSON; `None`: it is. The error says where, and quotes nothing.
-pub(super) fn error_in(payload: &[u8]) -> Option<String> {
+fn error_in(payload: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(payload).map_err(|error| error.to_string());
     text.and_then(|text| check_json(text).map_err(|error| error.to_string())).err()
+}
+
+/// The DEAD jobs of a topic with payloads that are JSON, and that the nodes which claimed them could not decode.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Undecoded {
+    jobs: usize,
+    /// The id and the error of the first one.
+    first: Option<(String, String)>,
+}
+
+impl Undecoded {
+    /// Counts a job whose payload is JSON and did not decode.
+    pub(super) fn add(&mut self, job: &Stored) {
+        if job.place.state() != State::Dead {
+            return;
+        }
+        let (Ok(metadata), Ok((Codec::Json, payload))) = (job.record.metadata(), job.record.payload()) else { return };
+        if metadata.cause == Some(Cause::Decode) && error_in(payload).is_none() {
+            self.jobs += 1;
+            self.first.get_or_insert_with(|| (job.id.to_string(), metadata.error.unwrap_or_default()));
+        }
+    }
+
+    /// What to say of them, if there are any.
+    pub(super) fn finding(self, topic: &TopicName) -> Option<Finding> {
+        let (id, error) = self.first?;
+        let jobs = if self.jobs == 1 { "1 DEAD job has".to_owned() } else { format!("{} DEAD jobs have", self.jobs) };
+        let text = format!("{jobs} a payload that no node could decode, {id} for example: {error}");
+        Some(Finding::new(FindingCode::SchemaDifference, Some(topic.clone()), text))
+    }
 }

@@ -1,8 +1,8 @@
 //! What a step reads: first the store, then the names of keys, then topic after topic.
 
 use super::finding::Finding;
-use super::schemas::Undecoded;
-use super::{Doctor, Part, Stage, records};
+use super::records::Undecoded;
+use super::{Doctor, Stage, TopicPart, records};
 use crate::job::TopicName;
 use crate::provider::{CallError, TopicProvider};
 use crate::store::step::{MOST_JOBS, USUAL_BYTES};
@@ -70,7 +70,7 @@ impl Doctor {
     async fn next_topic(&mut self) -> Result<(), CallError> {
         if let Some(name) = self.waiting.pop_front() {
             let topic = self.provider.topic(name.as_str())?;
-            self.stage = Stage::Topic { topic, part: Part::Whole };
+            self.stage = Stage::Topic { topic, part: TopicPart::Whole };
             return Ok(());
         }
         let Some(after) = self.names.clone() else {
@@ -97,55 +97,55 @@ impl Doctor {
     }
 
     /// Examines one part of a topic, and returns the next one.
-    async fn examine_topic(&mut self, topic: &TopicProvider, part: Part) -> Result<Option<Part>, CallError> {
+    async fn examine_topic(&mut self, topic: &TopicProvider, part: TopicPart) -> Result<Option<TopicPart>, CallError> {
         match part {
-            Part::Whole => {
+            TopicPart::Whole => {
                 topic.check().await?;
                 self.count_producers(topic.name());
                 self.examine_listeners(topic).await?;
-                Ok(Some(Part::Schedules { after: None }))
+                Ok(Some(TopicPart::Schedules { after: None }))
             }
-            Part::Schedules { after } => {
+            TopicPart::Schedules { after } => {
                 let (looked_at, ahead, next) = topic.schedules_ahead(after).await?;
                 self.progress.looked_at += looked_at;
                 let finding = |ahead| Finding::ahead(topic.name().clone(), ahead);
                 ahead.into_iter().map(finding).for_each(|finding| self.found(finding));
-                Ok(Some(next.map_or(Part::Outbox, |next| Part::Schedules { after: Some(next) })))
+                Ok(Some(next.map_or(TopicPart::Outbox, |next| TopicPart::Schedules { after: Some(next) })))
             }
-            Part::Outbox => {
+            TopicPart::Outbox => {
                 let targets = self.examine_outbox(topic).await?;
-                Ok(Some(Part::Targets(targets)))
+                Ok(Some(TopicPart::Targets(targets)))
             }
-            Part::Targets(mut targets) => {
+            TopicPart::Targets(mut targets) => {
                 if let Some(seen) = targets.pop_front() {
                     self.examine_target(topic, &seen).await?;
-                    return Ok(Some(Part::Targets(targets)));
+                    return Ok(Some(TopicPart::Targets(targets)));
                 }
-                Ok(Some(Part::of_sets(self.waiting_sets(topic).await?)))
+                Ok(Some(TopicPart::of_sets(self.waiting_sets(topic).await?)))
             }
-            Part::Sets(mut sets) => {
+            TopicPart::Sets(mut sets) => {
                 if let Some(set) = sets.pop_front() {
                     self.examine_set(topic, set).await?;
                 }
-                Ok(Some(Part::of_sets(sets)))
+                Ok(Some(TopicPart::of_sets(sets)))
             }
-            Part::Keys { after } => {
+            TopicPart::Keys { after } => {
                 let nodes = self.nodes_without_lease(topic.name());
                 let examined = topic.examine(Examine { after, nodes }).await?;
                 self.progress.looked_at += examined.looked_at;
                 examined.mismatches.into_iter().for_each(|mismatch| self.found_mismatch(mismatch));
                 examined.unreadable.into_iter().for_each(|row| self.found(Finding::of_row(row)));
                 Ok(Some(match examined.next {
-                    None => Part::Records { states: &GiveUp::FROM, after: None },
-                    after => Part::Keys { after },
+                    None => TopicPart::Records { states: &GiveUp::FROM, after: None },
+                    after => TopicPart::Keys { after },
                 }))
             }
-            Part::Records { states: [], .. } => {
+            TopicPart::Records { states: [], .. } => {
                 let undecoded = std::mem::take(&mut self.undecoded);
                 undecoded.finding(topic.name()).into_iter().for_each(|finding| self.found(finding));
                 Ok(None)
             }
-            Part::Records { states: states @ [state, others @ ..], after } => {
+            TopicPart::Records { states: states @ [state, others @ ..], after } => {
                 let page =
                     topic.page(PageRequest { state: *state, after, limit: MOST_JOBS, bytes: USUAL_BYTES }).await?;
                 self.progress.looked_at += page.jobs.len();
@@ -154,8 +154,8 @@ impl Doctor {
                     records::examined(topic.name(), job).into_iter().for_each(|finding| self.found(finding));
                 }
                 Ok(Some(match page.next {
-                    None => Part::Records { states: others, after: None },
-                    after => Part::Records { states, after },
+                    None => TopicPart::Records { states: others, after: None },
+                    after => TopicPart::Records { states, after },
                 }))
             }
         }
@@ -163,7 +163,12 @@ impl Doctor {
 
     /// What keeps a topic, or a part of it, from being examined is a finding, and what follows is examined. Returns that part, if it is of this
     /// topic.
-    fn of_topic(&mut self, topic: &TopicName, part: Part, error: CallError) -> Result<Option<Part>, CallError> {
+    fn of_topic(
+        &mut self,
+        topic: &TopicName,
+        part: TopicPart,
+        error: CallError,
+    ) -> Result<Option<TopicPart>, CallError> {
         match error.of_store() {
             Some(StoreError::WrongType { key, expected }) => {
                 let mismatch = Mismatch {

@@ -90,14 +90,8 @@ enum Untagged {
 }
 
 /// Bytes as serde knows them, which JSON writes as a list of numbers.
-#[derive(Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 struct Raw(Vec<u8>);
-
-impl Debug for Raw {
-    fn fmt(&self, f: &mut Formatter<'_>) -> Written {
-        self.0.fmt(f)
-    }
-}
 
 impl Serialize for Raw {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

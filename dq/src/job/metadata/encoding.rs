@@ -77,7 +77,7 @@ macro_rules! fields {
         /// The place of a field in the list.
         #[derive(Debug, Clone, Copy)]
         #[allow(non_camel_case_types, dead_code, reason = "it is named as the field, and few are asked for alone")]
-        pub(in crate::job) enum Place { $($field),+ }
+        pub(in crate::job) enum FieldPlace { $($field),+ }
 
         impl Metadata {
             /// How many fields a list of them has.
@@ -281,22 +281,22 @@ pub(in crate::job) fn after_fields<'a>(
 }
 
 /// A field of a record, if it is there and the metadata decode.
-fn one(record: &[u8], wanted: Place) -> Option<Value<'_>> {
+fn one(record: &[u8], wanted: FieldPlace) -> Option<Value<'_>> {
     let mut found = None;
     after_fields(record, |place, value| found = if place == wanted as usize { Some(value) } else { found }).ok()?;
     found
 }
 
 /// A field of a record that is no list, without the rest of the metadata.
-pub(in crate::job) fn field_of<F: Field>(record: &[u8], place: Place) -> F {
+pub(in crate::job) fn field_of<F: Field>(record: &[u8], place: FieldPlace) -> F {
     one(record, place).and_then(|value| F::of(value, &mut &[][..])).unwrap_or_default()
 }
 
 /// The group of a record and the order of the job in it, without the rest of the metadata.
 pub(in crate::job) fn group_of(record: &[u8]) -> Option<(u64, &str)> {
-    let Value::Text(name) = one(record, Place::group)? else { return None };
+    let Value::Text(name) = one(record, FieldPlace::group)? else { return None };
     let name = utf8(name).filter(|name| GroupName::is_valid(name))?;
-    Some((field_of(record, Place::group_order), name))
+    Some((field_of(record, FieldPlace::group_order), name))
 }
 
 impl Metadata {

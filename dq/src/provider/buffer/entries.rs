@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use bytes::Bytes;
 
-use super::state::{Size, State, Written};
+use super::state::{BufferState, Size, Written};
 use crate::environment::Environment;
 use crate::job::limits::{DUE, POSITION};
-use crate::job::{AppName, Codec, JobId, Metadata, ProducerId, Record, State as JobState, TopicKey, TopicName};
+use crate::job::{AppName, Codec, JobId, Metadata, ProducerId, Record, State, TopicKey, TopicName};
 use crate::provider::RefusedJob;
 use crate::store::step::{MOST_JOBS, USUAL_BYTES};
 use crate::store::{
@@ -38,6 +38,7 @@ const WRITTEN: &str = "written";
 const ASIDE: &str = "dq-set-aside";
 
 /// The entries of a buffer.
+#[derive(Debug)]
 pub(super) struct Entries {
     directory: Arc<dyn Store>,
     /// The name under which the store knows the directory.
@@ -49,6 +50,7 @@ pub(super) struct Entries {
 }
 
 /// A producer of the directory, whose batches come in the order of their numbers.
+#[derive(Debug)]
 struct Numbers(ProducerId, AtomicU64);
 
 impl Numbers {
@@ -58,12 +60,6 @@ impl Numbers {
 
     fn of<T>(&self, items: Vec<T>) -> Numbered<T> {
         Numbered { number: self.1.fetch_add(1, Relaxed) + 1, items }
-    }
-}
-
-impl fmt::Debug for Entries {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Entries").field("directory", &self.directory.url()).field("name", &self.name).finish()
     }
 }
 
@@ -113,7 +109,7 @@ impl Entries {
         directory: Arc<dyn Store>,
         app: &AppName,
         environment: &Environment,
-    ) -> Result<(Self, State), StoreError> {
+    ) -> Result<(Self, BufferState), StoreError> {
         let known = directory.get(&own_key(), &[id_of(NAME), id_of(LAST), id_of(APP)]).await?;
         let known: Vec<_> = known.iter().map(|stored| stored.as_ref().and_then(text_of)).collect();
         let [name, last, of_app] = &known[..] else { return Err(damaged("it does not answer")) };
@@ -135,7 +131,7 @@ impl Entries {
             entries.note(APP, app.as_str()).await?;
         }
         let last = last.as_ref().and_then(|last| last.parse().ok()).filter(|last| *last <= LAST_PLACE).unwrap_or(0);
-        let mut state = State::behind(last);
+        let mut state = BufferState::behind(last);
         for topic in entries.directory.topics(app).await? {
             entries.load(&TopicKey { app: app.clone(), topic }, &mut state, environment.wall()).await?;
         }
@@ -146,7 +142,7 @@ impl Entries {
     }
 
     /// Reads what waits for a topic. What another program or a later version wrote, and this one cannot read, is set aside.
-    async fn load(&self, topic: &TopicKey, state: &mut State, now: Timestamp) -> Result<(), StoreError> {
+    async fn load(&self, topic: &TopicKey, state: &mut BufferState, now: Timestamp) -> Result<(), StoreError> {
         let mut after = None;
         loop {
             let page = self.page(topic, after, MOST_JOBS).await?;
@@ -256,7 +252,7 @@ impl Entries {
     }
 
     async fn page(&self, topic: &TopicKey, after: Option<Cursor>, limit: usize) -> Result<Page, StoreError> {
-        let request = PageRequest { state: JobState::Delayed, after, limit, bytes: USUAL_BYTES };
+        let request = PageRequest { state: State::Delayed, after, limit, bytes: USUAL_BYTES };
         self.directory.page(topic, request).await
     }
 }

@@ -9,7 +9,6 @@
 //! the last one that has arrived. The numbers follow the store's clock and what the store has, and are kept on the disk before they are used: so each
 //! batch is executed once, however often this program is killed, how long that takes, and whatever its clock says.
 
-use std::fmt;
 use std::future::ready;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -28,7 +27,7 @@ use crate::time::Timestamp;
 
 use entries::Entries;
 pub use state::BufferHealth;
-use state::State;
+use state::BufferState;
 
 mod entries;
 mod sender;
@@ -51,19 +50,14 @@ pub(crate) struct Bounds {
 }
 
 /// A directory that takes adds while the store is away.
+#[derive(Debug)]
 pub(crate) struct Buffer {
     store: Arc<dyn Store>,
     entries: Entries,
     environment: Environment,
     bounds: Bounds,
-    state: Mutex<State>,
+    state: Mutex<BufferState>,
     changed: Arc<Notify>,
-}
-
-impl fmt::Debug for Buffer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Buffer").field("entries", &self.entries).finish_non_exhaustive()
-    }
 }
 
 impl Buffer {
@@ -112,7 +106,7 @@ impl Buffer {
     }
 
     /// The store's clock by now, in µs: the last time that it told and what has passed since, or the wall clock if it has told none.
-    fn now_of_store(&self, state: &State) -> u64 {
+    fn now_of_store(&self, state: &BufferState) -> u64 {
         match state.clock {
             Some((micros, at)) => micros.saturating_add(self.environment.now().saturating_sub(at).as_micros() as u64),
             None => self.environment.wall().as_millis().saturating_mul(1_000),
@@ -134,7 +128,7 @@ impl Buffer {
         self.changed.notify_one();
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, BufferState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

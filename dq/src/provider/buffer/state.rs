@@ -66,7 +66,7 @@ pub(super) struct Size {
 
 /// The entries of a buffer, as numbers.
 #[derive(Debug, Default)]
-pub(super) struct State {
+pub(super) struct BufferState {
     /// Since when the store is away, by the node's clock.
     away_since: Option<Duration>,
     /// The store's clock in µs when it told it, and when that was by the node's clock.
@@ -85,7 +85,7 @@ pub(super) struct State {
     last_refused: Vec<RefusedJob>,
 }
 
-impl State {
+impl BufferState {
     /// No entry has this place or a smaller one.
     pub(super) fn behind(last: u64) -> Self {
         Self { last, ..Self::default() }

@@ -1,6 +1,5 @@
 //! A store without any logic: the test receives every batch and answers it, refuses it, or leaves it unanswered.
 
-use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -34,6 +33,7 @@ impl NextPanic {
 }
 
 /// A batch that the provider sent.
+#[derive(Debug)]
 pub(super) struct SentBatch {
     /// The producer that sent it, counted from 1.
     pub(super) producer: usize,
@@ -43,12 +43,6 @@ pub(super) struct SentBatch {
     /// The name of the operation.
     name: &'static str,
     answer: oneshot::Sender<Result<BatchReply, StoreError>>,
-}
-
-impl fmt::Debug for SentBatch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "number {} of producer {}: {}", self.number, self.producer, self.text())
-    }
 }
 
 impl SentBatch {

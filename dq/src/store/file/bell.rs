@@ -6,12 +6,12 @@ use std::time::Duration;
 /// Many threads ring, one waits. A ring while nobody waits is kept, and many are one.
 #[derive(Debug, Default)]
 pub(super) struct Bell {
-    state: Mutex<State>,
+    state: Mutex<BellState>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct BellState {
     rang: bool,
     hurried: bool,
     is_closing: bool,
@@ -33,7 +33,7 @@ impl Bell {
         self.change(|state| &mut state.is_closing);
     }
 
-    fn change(&self, flag: impl FnOnce(&mut State) -> &mut bool) {
+    fn change(&self, flag: impl FnOnce(&mut BellState) -> &mut bool) {
         if !std::mem::replace(flag(&mut self.lock()), true) {
             self.changed.notify_one();
         }
@@ -45,20 +45,20 @@ impl Bell {
 
     /// Waits until somebody has rung since the last call, or the store closes.
     pub(super) fn wait(&self) {
-        let quiet = |state: &mut State| !state.rang && !state.is_closing;
+        let quiet = |state: &mut BellState| !state.rang && !state.is_closing;
         let mut state = self.changed.wait_while(self.lock(), quiet).unwrap_or_else(PoisonError::into_inner);
         state.rang = false;
     }
 
     /// Waits for this long, or until somebody hurries or the store closes.
     pub(super) fn pause(&self, time: Duration) {
-        let calm = |state: &mut State| !state.hurried && !state.is_closing;
+        let calm = |state: &mut BellState| !state.hurried && !state.is_closing;
         let waited = self.changed.wait_timeout_while(self.lock(), time, calm);
         waited.unwrap_or_else(PoisonError::into_inner).0.hurried = false;
     }
 
     /// Three flags are always valid, so a panic in another thread does not matter.
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, BellState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -12,7 +12,7 @@ use super::reading::{CheckError, bytes_of, existing, store_at};
 use crate::environment::WallClock;
 use crate::job::limits::{FENCE, OverLimit};
 use crate::job::{Fence, JobId, TopicKey};
-use crate::store::memory::Part;
+use crate::store::memory::ReplayPart;
 use crate::store::{StoreError, TopicCounts};
 
 /// How many jobs over a limit are named of each topic.
@@ -84,7 +84,7 @@ impl Checked {
     }
 }
 
-fn check_part(disk: &dyn Disk, part: Part) -> Result<Checked, CheckError> {
+fn check_part(disk: &dyn Disk, part: ReplayPart) -> Result<Checked, CheckError> {
     let (memory, read) = load(disk, part)?;
     if read.is_new {
         return Err(CheckError::NoStore { path: disk.path() });

@@ -10,20 +10,20 @@ use super::journal::{Frame, Origin, TopicNumber};
 use super::sink::CHANGES;
 use crate::job::{AppName, Fence, TopicKey, TopicName};
 use crate::store::Store;
-use crate::store::memory::{MemoryStore, Part, PassedOver, Replay};
+use crate::store::memory::{MemoryStore, PassedOver, Replay, ReplayPart};
 
 /// Applies the frames of a journal to a store.
 #[derive(Debug)]
 pub(super) struct Loader {
     pub(super) memory: MemoryStore,
-    part: Part,
+    part: ReplayPart,
     /// How much memory the jobs may take.
     most: u64,
     topics: HashMap<TopicNumber, TopicKey, FixedState>,
 }
 
 impl Loader {
-    pub(super) fn new(memory: &MemoryStore, part: Part) -> Self {
+    pub(super) fn new(memory: &MemoryStore, part: ReplayPart) -> Self {
         Self { memory: memory.clone(), part, most: u64::MAX, topics: HashMap::default() }
     }
 

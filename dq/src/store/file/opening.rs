@@ -17,7 +17,7 @@ use super::parts::{may_need, need};
 use super::sink::JournalSink;
 use super::snapshots::Snapshots;
 use crate::environment::{Seeded, host_name, start_thread};
-use crate::store::memory::{MemoryStore, Part, Sink};
+use crate::store::memory::{MemoryStore, ReplayPart, Sink};
 use crate::store::{Durability, Store, StoreError};
 use crate::telemetry::{gauge, table};
 use crate::time::Timestamp;
@@ -106,7 +106,7 @@ fn load(disk: &Arc<dyn Disk>, options: &FileOptions, memory: &MemoryStore) -> Re
     if Journal::snapshot_bytes(&**disk)? > most {
         return Err(too_large(find_need()));
     }
-    let mut loader = Loader::new(memory, Part::WHOLE).up_to(most);
+    let mut loader = Loader::new(memory, ReplayPart::WHOLE).up_to(most);
     let options = journal_options(options);
     match Journal::open(Arc::clone(disk), &options, |_, frame| loader.load(&frame)) {
         Err(OpenError::Refused { .. }) if loader.is_over() => {

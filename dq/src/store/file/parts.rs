@@ -9,7 +9,7 @@ use super::journal::{Journal, Recovered};
 use super::loader::{Loader, reserved};
 use super::reading::{CheckError, bytes_of, repeated, store_at};
 use crate::environment::WallClock;
-use crate::store::memory::{MemoryStore, Part};
+use crate::store::memory::{MemoryStore, ReplayPart};
 use crate::store::{MemoryUse, Store};
 
 /// What the jobs of a part may take in memory, about.
@@ -22,7 +22,7 @@ const MOST_GROWTH: u64 = 8;
 #[derive(Debug)]
 pub struct Parts {
     disk: Arc<dyn Disk>,
-    parts: Vec<Part>,
+    parts: Vec<ReplayPart>,
 }
 
 impl Parts {
@@ -37,7 +37,7 @@ impl Parts {
 
     /// A directory on a disk that the program made, in so many parts.
     pub fn on(disk: Arc<dyn Disk>, parts: u64) -> Self {
-        Self { disk, parts: Part::each(parts).collect() }
+        Self { disk, parts: ReplayPart::each(parts).collect() }
     }
 
     /// How many parts there are.
@@ -56,17 +56,17 @@ impl Parts {
 }
 
 /// The parts in which a directory is read.
-pub(super) fn parts_of(disk: &dyn Disk) -> Result<Vec<Part>, CheckError> {
+pub(super) fn parts_of(disk: &dyn Disk) -> Result<Vec<ReplayPart>, CheckError> {
     parts_read_by(disk, |part| Ok(load(disk, part)?.0))
 }
 
 /// The parts in which a directory is read by `load`.
 pub(super) fn parts_read_by(
     disk: &dyn Disk,
-    load: impl FnOnce(Part) -> Result<MemoryStore, CheckError>,
-) -> Result<Vec<Part>, CheckError> {
+    load: impl FnOnce(ReplayPart) -> Result<MemoryStore, CheckError>,
+) -> Result<Vec<ReplayPart>, CheckError> {
     let parts = if least_parts(disk)? == 1 { 1 } else { need_read_by(disk, load)?.div_ceil(PART_BYTES) };
-    Ok(Part::each(parts).collect())
+    Ok(ReplayPart::each(parts).collect())
 }
 
 /// So many parts of a directory never take more memory than a part may.
@@ -87,17 +87,17 @@ pub(super) fn need(disk: &dyn Disk) -> Result<u64, CheckError> {
 /// As [`need`]: `load` reads one part of them, which stands for the others.
 fn need_read_by(
     disk: &dyn Disk,
-    load: impl FnOnce(Part) -> Result<MemoryStore, CheckError>,
+    load: impl FnOnce(ReplayPart) -> Result<MemoryStore, CheckError>,
 ) -> Result<u64, CheckError> {
     let parts = least_parts(disk)?;
-    let memory = load(Part::each(parts).next().unwrap_or(Part::WHOLE))?;
+    let memory = load(ReplayPart::each(parts).next().unwrap_or(ReplayPart::WHOLE))?;
     let MemoryUse { bytes, .. } = memory.memory_use().unwrap_or_default();
     // A few large jobs may all be in other parts.
     Ok((bytes * parts).max(Journal::snapshot_bytes(disk)?))
 }
 
 /// Loads a part, which a process may use meanwhile.
-pub(super) fn load(disk: &dyn Disk, part: Part) -> Result<(MemoryStore, Recovered), CheckError> {
+pub(super) fn load(disk: &dyn Disk, part: ReplayPart) -> Result<(MemoryStore, Recovered), CheckError> {
     repeated(|| {
         let memory = MemoryStore::new(Arc::new(WallClock));
         let mut loader = Loader::new(&memory, part);

@@ -16,7 +16,7 @@ use super::reading::{CheckError, directory, store_at};
 use super::snapshots::{Failed, write_all};
 use crate::environment::WallClock;
 use crate::job::{JobId, TopicKey};
-use crate::store::memory::{MemoryStore, Part};
+use crate::store::memory::{MemoryStore, ReplayPart};
 use crate::store::{Store, StoreError};
 
 /// What was saved of a damaged directory, and what was not.
@@ -48,11 +48,11 @@ pub fn salvage(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<Saved, Ch
 /// # Errors
 /// As [`salvage`].
 pub fn salvage_on(from: &dyn Disk, to: &Arc<dyn Disk>, parts: u64) -> Result<Saved, CheckError> {
-    save(from, to, Part::each(parts).collect())
+    save(from, to, ReplayPart::each(parts).collect())
 }
 
 /// Writes the parts to a new directory, as one snapshot. Until it is complete, the directory holds no job.
-fn save(from: &dyn Disk, to: &Arc<dyn Disk>, parts: Vec<Part>) -> Result<Saved, CheckError> {
+fn save(from: &dyn Disk, to: &Arc<dyn Disk>, parts: Vec<ReplayPart>) -> Result<Saved, CheckError> {
     must_be_empty(&**to)?;
     let options = journal_options(&FileOptions::new(Arc::new(WallClock)));
     let nothing = |_, _: Frame<'_>| Ok::<_, std::io::Error>(());
@@ -85,7 +85,7 @@ struct Sound {
     lost: Vec<(TopicKey, JobId)>,
 }
 
-fn read(from: &dyn Disk, part: Part) -> Result<Sound, CheckError> {
+fn read(from: &dyn Disk, part: ReplayPart) -> Result<Sound, CheckError> {
     let memory = MemoryStore::new(Arc::new(WallClock));
     let mut loader = Loader::new(&memory, part);
     let mut named = BTreeSet::new();

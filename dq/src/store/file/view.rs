@@ -14,7 +14,7 @@ use super::opening::{halted, on_own_thread};
 use super::reading::{CheckError, existing, repeated};
 use crate::environment::{WallClock, free_memory};
 use crate::job::{NodeId, ProducerId, TopicKey};
-use crate::store::memory::{MemoryStore, Part};
+use crate::store::memory::{MemoryStore, ReplayPart};
 use crate::store::{
     Answer, Batch, BatchReply, Interest, Link, LinkOptions, Pending, Producer, Query, QueryReply, Request, Signals,
     Store, StoreError,
@@ -89,7 +89,7 @@ impl FileView {
 
     fn read(&self) -> Result<Seen, CheckError> {
         let memory = MemoryStore::new(Arc::new(WallClock));
-        let mut loader = Loader::new(&memory, Part::WHOLE).up_to(self.most_memory);
+        let mut loader = Loader::new(&memory, ReplayPart::WHOLE).up_to(self.most_memory);
         let read = Journal::follow(&*self.disk, |_, frame| loader.load(&frame));
         if loader.is_over() {
             let reason = "the jobs take more than half of the memory that this machine has left: look at them in the dashboard of the \

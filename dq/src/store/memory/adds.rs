@@ -136,7 +136,8 @@ impl Topic {
         if record.weight() == Weight::ONE || deliver == Deliver::Broadcast || id.schedule_name().is_some() {
             return None;
         }
-        TooHeavy::of(record, self.told_rates())
+        let (rate, group_rate) = self.told_rates();
+        TooHeavy::of(record, rate, group_rate)
     }
 
     /// Whether the topic is full for this job. A job of a follow-up comes with all others of its run, or waits with them.

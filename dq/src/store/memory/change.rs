@@ -60,6 +60,13 @@ impl Present {
     }
 }
 
+/// When the first job and the first broadcast are due.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Heads {
+    job: Option<Timestamp>,
+    broadcast: Option<Timestamp>,
+}
+
 impl Topic {
     /// Applies the changes in order. O(n log n).
     pub(crate) fn change(
@@ -180,22 +187,21 @@ impl Topic {
         }
     }
 
-    /// When the first job and the first broadcast are due.
-    pub(super) fn heads(&self) -> (Option<Timestamp>, Option<Timestamp>) {
-        (self.jobs.head(), self.broadcasts.head())
+    pub(super) fn heads(&self) -> Heads {
+        Heads { job: self.jobs.head(), broadcast: self.broadcasts.head() }
     }
 
     /// Signals the heads that are earlier than these, as an add does.
-    pub(super) fn signal_new_heads(&mut self, now: Now, (job, broadcast): (Option<Timestamp>, Option<Timestamp>)) {
+    pub(super) fn signal_new_heads(&mut self, now: Now, before: Heads) {
         let is_earlier = |new: Option<Timestamp>, old: Option<Timestamp>| match (new, old) {
             (Some(new), Some(old)) => new < old,
             (new, _) => new.is_some(),
         };
-        let (head, broadcast_head) = self.heads();
-        if let Some(due) = head.filter(|_| is_earlier(head, job) && !self.jobs.have_groups()) {
+        let Heads { job, broadcast } = self.heads();
+        if let Some(due) = job.filter(|_| is_earlier(job, before.job) && !self.jobs.have_groups()) {
             self.signal_head(now, due);
         }
-        if is_earlier(broadcast_head, broadcast) {
+        if is_earlier(broadcast, before.broadcast) {
             self.signal_earlier_broadcast(now);
         }
     }

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use super::leases::lease_end;
 use super::now::Now;
-use super::places::{Jobs, TimedPlace, spends};
+use super::places::{ClaimTerms, Jobs, TimedPlace, Wanted, spends};
 use super::topic::Topic;
-use crate::job::{Fence, NodeId, Sequence, Weight};
+use crate::job::{NodeId, Sequence, Weight};
 use crate::store::step::{Claim, Role, Sequenced, Sweep, Swept, Transfer, Transferred};
 use crate::store::{Gate, JobMove, Pace, StoreError};
 use crate::time::{Timestamp, millis_ceil};
@@ -35,14 +35,15 @@ impl Topic {
         let ticks = latest.filter(|latest| is_gated && is_tick_due(latest));
         let limit = slots.take(pace.map_or(request.limit, |pace| request.limit.min(pace.room())));
         let (claims, refused) = if let Some(until) = ticks {
-            let due = (until, request.limit, request.bytes);
-            let take = |jobs: &mut Jobs, held| (jobs.claim_ticks(due, node, held), None);
-            self.claim_by(now, node, (request.last_seen, request.lease), take)
+            let (limit, bytes) = (request.limit, request.bytes);
+            let take = |jobs: &mut Jobs, terms| (jobs.claim_ticks(until, limit, bytes, node, terms), None);
+            self.claim_by(now, node, request.last_seen, request.lease, take)
         } else {
-            let due = (TimedPlace::Delayed, latest, limit, request.bytes);
-            self.claim(now, node, (due, pace), (request.last_seen, request.lease))
+            let (place, bytes) = (TimedPlace::Delayed, request.bytes);
+            let wanted = latest.map(|until| Wanted { place, until, limit, bytes, pace });
+            self.claim(now, node, wanted, request.last_seen, request.lease)
         };
-        let opens = self.spend(now, pace, (&claims, refused));
+        let opens = self.spend(now, pace, &claims, refused);
         self.record.claimed(now, node, &claims, true);
         self.cut_leases(now);
         let was_shut = self.shut.is_some();
@@ -89,11 +90,12 @@ impl Topic {
         let pruned_dead = self.prune(TimedPlace::Dead, request.limit, is_past);
         // A topic that is paused or drains claims nothing here.
         let pace = self.pace(now);
-        let most = self.slots().take(pace.map_or(request.limit, |pace| request.limit.min(pace.room())));
+        let limit = self.slots().take(pace.map_or(request.limit, |pace| request.limit.min(pace.room())));
         let aged = (self.gate(now) == Gate::Open).then(|| ago(now, request.unacked_age));
-        let due = (TimedPlace::Unacked, aged, most, request.bytes);
-        let (claims, refused) = self.claim(now, node, (due, pace), (request.last_seen, request.lease));
-        self.spend(now, pace, (&claims, refused));
+        let (place, bytes) = (TimedPlace::Unacked, request.bytes);
+        let wanted = aged.map(|until| Wanted { place, until, limit, bytes, pace });
+        let (claims, refused) = self.claim(now, node, wanted, request.last_seen, request.lease);
+        self.spend(now, pace, &claims, refused);
         self.record.claimed(now, node, &claims, false);
         let more_histories = self.histories.forget(now.floor(), request.limit);
         let (dead, done) = (self.jobs.index(TimedPlace::Dead), self.jobs.index(TimedPlace::Done));
@@ -112,21 +114,21 @@ impl Topic {
         }))
     }
 
-    /// Claims jobs from one place up to a time (`None`: none), a limit and a number of bytes, and as the rate allows, takes a sequence number, and
-    /// renews the lease if the node has rows. Returns them, and the weight of the next job if the rate does not let it start.
+    /// Claims what is wanted (`None`: nothing), takes a sequence number, and renews the lease if the node has rows. Returns the jobs, and the weight
+    /// of the next one if the rate does not let it start.
     fn claim(
         &mut self,
         now: Now,
         node: &NodeId,
-        ((place, latest, limit, bytes), pace): ((TimedPlace, Option<Timestamp>, usize, usize), Option<Pace>),
-        (last_seen, lease): (Sequence, Duration),
+        wanted: Option<Wanted>,
+        last_seen: Sequence,
+        lease: Duration,
     ) -> (Vec<Claim>, Option<Weight>) {
-        let order = (self.by_code.ageing, self.seats(), self.group_rate());
-        let take = |jobs: &mut Jobs, held| {
-            let claim = |latest| jobs.claim(((place, latest, limit, bytes), pace), order, node, held);
-            latest.map_or_else(Default::default, claim)
+        let (ageing, seats, rate) = (self.by_code.ageing, self.seats(), self.group_rate());
+        let take = |jobs: &mut Jobs, terms| {
+            wanted.map_or_else(Default::default, |wanted| jobs.claim(wanted, ageing, seats, rate, node, terms))
         };
-        self.claim_by(now, node, (last_seen, lease), take)
+        self.claim_by(now, node, last_seen, lease, take)
     }
 
     /// Claims what `take` gives the node under the fence and the end of the lease.
@@ -134,12 +136,13 @@ impl Topic {
         &mut self,
         now: Now,
         node: &NodeId,
-        (last_seen, lease): (Sequence, Duration),
-        take: impl FnOnce(&mut Jobs, (Fence, Timestamp)) -> (Vec<Claim>, Option<Weight>),
+        last_seen: Sequence,
+        lease: Duration,
+        take: impl FnOnce(&mut Jobs, ClaimTerms) -> (Vec<Claim>, Option<Weight>),
     ) -> (Vec<Claim>, Option<Weight>) {
         let fence = self.fence.next_at(now.micros());
         let end = lease_end(now, lease);
-        let (claims, refused) = take(&mut self.jobs, (fence, end));
+        let (claims, refused) = take(&mut self.jobs, ClaimTerms { fence, lease: end });
         if !claims.is_empty() {
             self.fence = fence;
         }
@@ -161,12 +164,7 @@ impl Topic {
     }
 
     /// These jobs are claimed under this rate, and the next one of this weight is not. Returns when the next may be, if not now.
-    fn spend(
-        &mut self,
-        now: Now,
-        pace: Option<Pace>,
-        (claims, refused): (&[Claim], Option<Weight>),
-    ) -> Option<Timestamp> {
+    fn spend(&mut self, now: Now, pace: Option<Pace>, claims: &[Claim], refused: Option<Weight>) -> Option<Timestamp> {
         let spent = claims.iter().map(|claim| spends(&claim.id, &claim.record)).sum();
         let (next, starts) = pace?.next(spent, refused.map(|weight| u64::from(weight.get())));
         // Also where nothing is claimed: a time that is too far away, as after a clock that jumped back, is cut once.

@@ -52,15 +52,15 @@ impl Topic {
 
     /// A page of the jobs in one state. O(limit log n).
     pub(crate) fn page(&self, request: &PageRequest) -> Result<Page, StoreError> {
-        let (after, bounds) = (request.after.as_ref(), (request.limit, request.bytes));
+        let (after, limit, bytes) = (request.after.as_ref(), request.limit, request.bytes);
         let (jobs, next) = match ExportPart::State(request.state).place() {
             Some(place) => {
-                let (copies, next) = self.placed(place, after, bounds)?;
+                let (copies, next) = self.placed(place, after, limit, bytes)?;
                 (copies.into_iter().map(JobCopy::into_stored).collect(), next)
             }
             None => {
                 let read = |(_, id): (_, &JobId)| Some(stored(id, self.jobs.get(id)?));
-                page_of(self.runs(after)?, bounds, read, size, behind_run)
+                page_of(self.runs(after)?, limit, bytes, read, size, behind_run)
             }
         };
         Ok(Page { jobs, next })
@@ -71,7 +71,8 @@ impl Topic {
         &self,
         place: CopyPlace,
         after: Option<&Cursor>,
-        bounds: (usize, usize),
+        limit: usize,
+        bytes: usize,
     ) -> Result<(Vec<JobCopy>, Option<Cursor>), StoreError> {
         let timed_place = TimedPlace::of_copies(place);
         let after = after.map(timed).transpose()?;
@@ -86,7 +87,7 @@ impl Topic {
             };
             Some(JobCopy { id: id.clone(), record: record.clone(), crashes, place, at: *at, taken_until: None })
         };
-        Ok(page_of(ids, bounds, copy, |copy| copy.record.as_bytes().len(), behind))
+        Ok(page_of(ids, limit, bytes, copy, |copy| copy.record.as_bytes().len(), behind))
     }
 
     /// The RUNNING jobs behind this one, each with its node.
@@ -124,18 +125,18 @@ impl Topic {
 
     /// A page of an export. O(limit log n).
     pub(crate) fn export(&self, now: Now, request: &ExportRequest) -> Result<Exported, StoreError> {
-        let (after, bounds, fence) = (request.after.as_ref(), (request.limit, request.bytes), self.fence);
+        let (after, limit, bytes, fence) = (request.after.as_ref(), request.limit, request.bytes, self.fence);
         if let Some(place) = request.part.place() {
-            let (mut copies, next) = self.placed(place, after, bounds)?;
+            let (mut copies, next) = self.placed(place, after, limit, bytes)?;
             copies.iter_mut().for_each(|copy| self.note_taken(copy));
             return Ok(Exported { jobs: copies.len(), copies, next, fence });
         }
         let read = |(_, id): (_, &JobId)| held_job(id, self.jobs.get(id)?);
-        let bytes = |record: &Record| record.as_bytes().len();
+        let length = |record: &Record| record.as_bytes().len();
         let size = |HeldJob { record, pending, .. }: &HeldJob| {
-            bytes(record) + pending.replacement.as_ref().map_or(0, |new| bytes(&new.job.record))
+            length(record) + pending.replacement.as_ref().map_or(0, |new| length(&new.job.record))
         };
-        let (held, next) = page_of(self.runs(after)?, bounds, read, size, behind_run);
+        let (held, next) = page_of(self.runs(after)?, limit, bytes, read, size, behind_run);
         let jobs = held.len();
         let mut copies: Vec<_> = held.into_iter().flat_map(|job| job.given_back(now.floor())).collect();
         copies.iter_mut().for_each(|copy| self.note_taken(copy));
@@ -209,7 +210,8 @@ impl Topic {
 /// A page of what `read` finds: at most `limit` and so many bytes, and the cursor behind the last if there are more.
 fn page_of<K: Copy, T>(
     mut keys: impl Iterator<Item = K>,
-    (limit, bytes): (usize, usize),
+    limit: usize,
+    bytes: usize,
     read: impl Fn(K) -> Option<T>,
     size: impl Fn(&T) -> usize,
     cursor: impl Fn(K) -> Cursor,

@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use super::MemoryStore;
-use super::changes::{BadChanges, DumpCursor, Part, PassedOver, Replay};
+use super::changes::{BadChanges, DumpCursor, PassedOver, Replay, ReplayPart};
 use super::durable::Sink;
 use super::topic::Topic;
 use super::topics::Topics;
@@ -66,7 +66,7 @@ impl MemoryStore {
         topic: &TopicKey,
         changes: &[u8],
         replay: Replay,
-        part: Part,
+        part: ReplayPart,
     ) -> Result<PassedOver, BadChanges> {
         let applied = self.topics.cell(topic).with("replay", |topic| topic.apply_of(changes, replay, part));
         applied.map_err(|_| BadChanges::stopped())?

@@ -83,7 +83,7 @@ use futures_util::future::BoxFuture;
 use super::{Interest, Link, LinkOptions, MemoryUse, Producer, Query, QueryReply, Signals, Store, StoreError};
 use crate::environment::StoreClock;
 use crate::job::{NodeId, ProducerId, TopicKey};
-pub use changes::{BadChanges, CHANGES_VERSION, Damage, DumpCursor, Part, PassedOver, Replay};
+pub use changes::{BadChanges, CHANGES_VERSION, Damage, DumpCursor, PassedOver, Replay, ReplayPart};
 pub use durable::{Position, Sink};
 pub use journaled::PageSize;
 #[cfg(any(test, feature = "testing"))]

@@ -20,7 +20,7 @@ pub(super) struct Outbox {
     /// The node that relays, and until when.
     relay: Option<(NodeId, Timestamp)>,
     /// What the step has changed.
-    pub(super) touched: Touches<(TopicName, Change)>,
+    pub(super) touched: Touches<(TopicName, OutboxChange)>,
 }
 
 /// What is for one target.
@@ -56,7 +56,7 @@ impl Kept {
 
 /// What a step has changed, for the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Change {
+pub(super) enum OutboxChange {
     /// The entry at this position is new.
     New(u64),
     /// Everything up to this position is gone.
@@ -80,7 +80,7 @@ impl Outbox {
             let position = OutboxPosition { at: written.max(self.last.saturating_add(1)), written };
             let after = self.of_targets.get(target).map_or(OutboxPosition::START, |of| of.last);
             self.put(OutboxEntry { target: target.clone(), position, after, batch: batch.clone() });
-            self.touched.add(|| (target.clone(), Change::New(position.at)));
+            self.touched.add(|| (target.clone(), OutboxChange::New(position.at)));
         }
     }
 
@@ -115,7 +115,7 @@ impl Outbox {
         let stay: Vec<_> = stay.into_iter().map(|(at, kept)| kept.entry(target, at)).collect();
         self.remove(target, position);
         for entry in stay {
-            self.touched.add(|| (target.clone(), Change::New(entry.position.at)));
+            self.touched.add(|| (target.clone(), OutboxChange::New(entry.position.at)));
             self.put(entry);
         }
     }
@@ -129,7 +129,7 @@ impl Outbox {
             return;
         }
         self.bytes -= gone.values().map(|kept| bytes_of(&kept.batch)).sum::<u64>();
-        self.touched.add(|| (target.clone(), Change::Gone(position)));
+        self.touched.add(|| (target.clone(), OutboxChange::Gone(position)));
     }
 
     /// How many entries there are. O(targets).

@@ -39,17 +39,24 @@ pub(super) async fn with_all_nodes<A: Future<Output = Result<Reply, StoreError>>
     Err(too_many_nodes(step.name()))
 }
 
-/// A call of `recover`. `far_lost` is empty, unless all far jobs were looked at; `undecodable` are the new metadata and the payload of the
-/// one job, if no node can decode it.
+/// The new metadata and the payload of a job that no node can decode; both empty: of none.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Undecodable<'a> {
+    pub(super) metadata: &'a [u8],
+    pub(super) payload: &'a [u8],
+}
+
+/// A call of `recover`. `far_lost` is empty, unless all far jobs were looked at; `undecodable` is the one job, if no node can decode it.
 pub(super) fn recover_call<'a>(
     scripts: &TopicScripts,
     nodes: &BTreeSet<NodeId>,
-    (bytes, far_lost): (usize, &str),
-    undecodable: (&[u8], &[u8]),
+    bytes: usize,
+    far_lost: &str,
+    undecodable: Undecodable<'_>,
     ids: impl IntoIterator<Item = &'a str>,
 ) -> ScriptCall {
     let call = scripts.call_with_nodes(Step::Recover, nodes).arg(bytes).arg(far_lost);
-    let mut call = call.arg(undecodable.0).arg(undecodable.1).arg(nodes.len()).nodes(nodes);
+    let mut call = call.arg(undecodable.metadata).arg(undecodable.payload).arg(nodes.len()).nodes(nodes);
     ids.into_iter().for_each(|id| call.push(id));
     call
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::all_nodes::{recover_call, with_all_nodes};
+use super::all_nodes::{Undecodable, recover_call, with_all_nodes};
 use super::examine::{KeyPage, examine_call};
 use super::link::RedisLink;
 use super::reply::Reply;
@@ -46,9 +46,9 @@ impl RedisLink {
     /// immediately.
     pub(super) fn audit(&self, request: &Audit) -> Pending<Answer> {
         let position = request.after.as_ref().map_or(String::new(), |at| at.as_str().to_owned());
-        let size = (request.limit.max(1), request.bytes);
-        let answer =
-            self.ask_with_nodes(Step::Examine, move |scripts, nodes| examine_call(scripts, nodes, &position, size));
+        let (limit, bytes) = (request.limit.max(1), request.bytes);
+        let answer = self
+            .ask_with_nodes(Step::Examine, move |scripts, nodes| examine_call(scripts, nodes, &position, limit, bytes));
         let link = self.clone();
         Box::pin(async move {
             let page = KeyPage::read(answer.await?)?;
@@ -78,7 +78,7 @@ impl RedisLink {
     /// The answer to `recover`.
     fn recovered(&self, ids: Vec<JobId>, bytes: usize, far_lost: String) -> Pending<Reply> {
         self.ask_with_nodes(Step::Recover, move |scripts, nodes| {
-            recover_call(scripts, nodes, (bytes, &far_lost), (b"", b""), ids.iter().map(JobId::as_str))
+            recover_call(scripts, nodes, bytes, &far_lost, Undecodable::default(), ids.iter().map(JobId::as_str))
         })
     }
 

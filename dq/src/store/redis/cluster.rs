@@ -56,7 +56,7 @@ struct Question {
 
 impl fmt::Debug for Cluster {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cluster").field("seeds", &self.seeds).field("map", &*self.map.borrow()).finish_non_exhaustive()
+        f.debug_struct("Cluster").field("seeds", &self.seeds).field("masters", &self.masters()).finish_non_exhaustive()
     }
 }
 
@@ -180,12 +180,12 @@ impl Cluster {
 #[derive(Debug, Clone)]
 pub(super) struct Node {
     pub(super) cluster: Arc<Cluster>,
-    pub(super) place: Place,
+    pub(super) place: ServerPlace,
 }
 
 /// Which server it is.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Place {
+pub(super) enum ServerPlace {
     /// The one server, or any of a cluster that has slots.
     Any,
     At(Host),
@@ -200,14 +200,14 @@ impl Node {
             return Ok(host.clone());
         }
         self.cluster.known().await?;
-        let owner = if let Place::Of(slot) = self.place { self.cluster.owner(slot) } else { None };
+        let owner = if let ServerPlace::Of(slot) = self.place { self.cluster.owner(slot) } else { None };
         owner
             .or_else(|| self.cluster.masters().pop_first())
             .ok_or_else(|| io::Error::other("no server of the cluster has slots yet").into())
     }
 
     const fn known_host(&self) -> Option<&Host> {
-        if let Place::At(host) = &self.place { Some(host) } else { None }
+        if let ServerPlace::At(host) = &self.place { Some(host) } else { None }
     }
 
     /// Whether the server has this slot, as far as is known.

@@ -16,7 +16,7 @@ use redis::{
 use tokio::net::{TcpStream, lookup_host};
 use tokio_util::sync::CancellationToken;
 
-use super::cluster::{Node, Place};
+use super::cluster::{Node, ServerPlace};
 use super::errors::of_connecting;
 use super::sentinel::{Host, Sentinels, Votes, next_in_time};
 use super::source::{Source, Stream};
@@ -113,7 +113,7 @@ impl Connector {
                 let (host, port) = match (&mut node, &self.address.sentinels) {
                     (Some(node), _) => {
                         let host = node.host().await?;
-                        node.place = Place::At(host.clone());
+                        node.place = ServerPlace::At(host.clone());
                         host
                     }
                     (None, Some(sentinels)) => named.insert(self.master(sentinels).await?).clone(),

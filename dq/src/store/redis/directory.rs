@@ -38,7 +38,7 @@ const _: () = assert!(STAYS.as_secs() > ENTER_AGAIN.as_secs());
 
 /// Enters the topic of a producer.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct DirectoryEntry {
     shards: Arc<Shards>,
     command: Cmd,
     /// When the topic was entered last, at the earliest.
@@ -51,7 +51,7 @@ fn lock<T>(time: &Mutex<T>) -> MutexGuard<'_, T> {
     time.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Entry {
+impl DirectoryEntry {
     pub(super) fn new(shards: Arc<Shards>, keyspace: &Keyspace, topic: &TopicKey) -> Self {
         Self { shards, command: enter(keyspace, topic), entered: Mutex::default(), waits_since: Mutex::default() }
     }

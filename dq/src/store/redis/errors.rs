@@ -156,7 +156,7 @@ pub(super) fn classify(operation: &'static str, call: Option<&ScriptCall>, error
 }
 
 /// The same for the error of a command that is no script, and reads the key of this name.
-pub(super) fn classify_read(operation: &'static str, (key, name): (Key, &str), error: &RedisError) -> Failure {
+pub(super) fn classify_read(operation: &'static str, key: Key, name: &str, error: &RedisError) -> Failure {
     if code(error) == "WRONGTYPE" {
         return Failure::Answered(StoreError::WrongType { key: name.to_owned(), expected: key.redis_type() });
     }

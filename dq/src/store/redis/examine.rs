@@ -37,7 +37,8 @@ pub(super) fn examine_call(
     scripts: &TopicScripts,
     nodes: &BTreeSet<NodeId>,
     position: &str,
-    (limit, bytes): (usize, usize),
+    limit: usize,
+    bytes: usize,
 ) -> ScriptCall {
     scripts.call_with_nodes(Step::Examine, nodes).arg(position).arg(limit).arg(bytes).nodes(nodes)
 }
@@ -169,7 +170,7 @@ impl RedisStore {
             return self.examine_rows(topic, at).await;
         }
         let ask = |nodes: &BTreeSet<NodeId>| {
-            self.shards.ask_list(examine_call(&scripts, nodes, &at, (MOST_EXAMINED, USUAL_BYTES)))
+            self.shards.ask_list(examine_call(&scripts, nodes, &at, MOST_EXAMINED, USUAL_BYTES))
         };
         let nodes = request.nodes.into_iter().collect();
         let page = KeyPage::read(with_all_nodes(Step::Examine, nodes, ask).await?)?;
@@ -190,7 +191,7 @@ impl RedisStore {
         page.unreadable.iter().for_each(|name| _ = reads.cmd("HGET").arg(&at).arg(&name[..]));
         let values = self.shards.commands("examine", &reads).await?;
         let row = |(name, value): (&Bytes, Value)| match value {
-            Value::BulkString(value) => Some(unreadable_row(topic, (key, &page.node), name.clone(), value.into())),
+            Value::BulkString(value) => Some(unreadable_row(topic, key, &page.node, name.clone(), value.into())),
             _ => None,
         };
         Ok(page.unreadable.iter().zip(values).filter_map(row).collect())

@@ -27,11 +27,11 @@ impl RedisStore {
     pub(super) async fn export_of(&self, topic: &TopicKey, request: ExportRequest) -> Result<Exported, StoreError> {
         let (scripts, ExportRequest { part, after, limit, bytes }) = (self.scripts_of(topic), request);
         if let Some(place) = part.place() {
-            let mut exported = self.placed_of(&scripts, place, after, (limit, bytes), true).await?;
+            let mut exported = self.placed_of(&scripts, place, after, limit, bytes, true).await?;
             self.note_taken(topic, &mut exported.copies).await?;
             return Ok(exported);
         }
-        let Runs { held, next, clock, fence } = self.runs_of(&scripts, after, (limit, bytes), true).await?;
+        let Runs { held, next, clock, fence } = self.runs_of(&scripts, after, limit, bytes, true).await?;
         let jobs = held.len();
         let mut copies: Vec<_> = held.into_iter().flat_map(|(_, job)| job.given_back(clock)).collect();
         self.note_taken(topic, &mut copies).await?;
@@ -55,9 +55,9 @@ impl RedisStore {
         if ids.is_empty() {
             return Ok(Vec::new());
         }
-        let (key, names) =
-            ((&self.keyspace.of(topic), Key::Taken), ids.iter().map(|id| id.as_str()).collect::<Vec<_>>());
-        let mut ends = Reply::list("taken", self.shards.read_key("taken", key, "ZMSCORE", names).await?)?;
+        let (keys, names) = (self.keyspace.of(topic), ids.iter().map(|id| id.as_str()).collect::<Vec<_>>());
+        let ends = self.shards.read_key("taken", &keys, Key::Taken, "ZMSCORE", names).await?;
+        let mut ends = Reply::list("taken", ends)?;
         // The half millisecond of a deleted job is no part of the time.
         ids.iter().map(|_| Ok(ends.score_or_nothing()?.map(|score| Timestamp::from_millis(score as u64)))).collect()
     }
@@ -68,7 +68,8 @@ impl RedisStore {
         scripts: &TopicScripts,
         place: CopyPlace,
         after: Option<Cursor>,
-        (limit, bytes): (usize, usize),
+        limit: usize,
+        bytes: usize,
         is_export: bool,
     ) -> Result<Exported, StoreError> {
         let (records, key) = match place {
@@ -111,7 +112,8 @@ impl RedisStore {
         &self,
         scripts: &TopicScripts,
         after: Option<Cursor>,
-        (limit, bytes): (usize, usize),
+        limit: usize,
+        bytes: usize,
         is_export: bool,
     ) -> Result<Runs, StoreError> {
         let no_node = || StoreError::Other {

@@ -1,16 +1,18 @@
 //! The answers to the queries, over the shared connection: one `match`, and the queries about the jobs of a topic.
 
-use super::RedisStore;
+use redis::Value;
+
 use super::export::{crash_count, progress_of};
 use super::keys::Key;
 use super::reply::Reply;
 use super::scripts::{Step, TopicScripts};
 use super::topic_state::state_of;
+use super::{RedisStore, millis};
 use crate::job::{Fence, JobId, State, TopicKey};
 use crate::store::step::USUAL_BYTES;
 use crate::store::{
-    ExportPart, HeldJob, JobCopy, JobPlace, LISTENING, Page, PageRequest, Query, QueryReply as Answer, Repair,
-    StoreError, Stored, TopicCounts,
+    ExportPart, HeldJob, HistorySetting, JobCopy, JobHistory, JobPlace, LISTENING, Page, PageRequest, Query,
+    QueryReply as Answer, Repair, StoreError, Stored, TopicCounts, history,
 };
 use crate::time::Timestamp;
 
@@ -95,6 +97,22 @@ impl RedisStore {
         self.shards.ask_list(self.scripts_of(topic).call(step)).await
     }
 
+    /// What a topic keeps of the histories of its jobs (rule 31).
+    async fn keep_history_of(&self, topic: &TopicKey, setting: HistorySetting) -> Result<(), StoreError> {
+        let HistorySetting { moves, after } = setting.check()?;
+        let text = if moves == 0 { String::new() } else { format!("{moves}:{}", millis(after)) };
+        let call = self.scripts_of(topic).call(Step::KeepHistory).arg(text);
+        self.shards.ask(call).await.map(drop)
+    }
+
+    async fn history_of(&self, topic: &TopicKey, id: &JobId) -> Result<Option<JobHistory>, StoreError> {
+        let keys = self.keyspace.of(topic);
+        Ok(match self.shards.read_key("history", &keys, Key::History, "HGET", id.as_str()).await? {
+            Value::BulkString(text) => Some(history::read(&String::from_utf8_lossy(&text))),
+            _ => None,
+        })
+    }
+
     async fn get_by_ids(&self, topic: &TopicKey, ids: &[JobId]) -> Result<Vec<Option<Stored>>, StoreError> {
         let mut call = self.scripts_of(topic).call(Step::Get).arg(USUAL_BYTES);
         ids.iter().for_each(|id| call.push(id.as_str()));
@@ -121,21 +139,20 @@ impl RedisStore {
         limit: usize,
     ) -> Result<Vec<JobId>, StoreError> {
         let from = after.map_or_else(|| "-".to_owned(), |id| format!("({id}"));
-        let key = (&self.keyspace.of(topic), Key::Schedules);
-        let page = (from, "+", "BYLEX", "LIMIT", 0, limit.max(1));
-        let ids = Reply::list("schedules", self.shards.read_key("schedules", key, "ZRANGE", page).await?)?;
+        let (keys, page) = (self.keyspace.of(topic), (from, "+", "BYLEX", "LIMIT", 0, limit.max(1)));
+        let ids = self.shards.read_key("schedules", &keys, Key::Schedules, "ZRANGE", page).await?;
         // Only another program enters what is no id.
-        ids.each(|ids| Ok(ids.id()?.ok()))
+        Reply::list("schedules", ids)?.each(|ids| Ok(ids.id()?.ok()))
     }
 
     async fn page_of(&self, topic: &TopicKey, request: PageRequest) -> Result<Page, StoreError> {
         let (scripts, PageRequest { state, after, limit, bytes }) = (self.scripts_of(topic), request);
         if let Some(from) = ExportPart::State(state).place() {
-            let placed = self.placed_of(&scripts, from, after, (limit, bytes), false).await?;
+            let placed = self.placed_of(&scripts, from, after, limit, bytes, false).await?;
             let jobs = placed.copies.into_iter().map(JobCopy::into_stored).collect();
             return Ok(Page { jobs, next: placed.next });
         }
-        let runs = self.runs_of(&scripts, after, (limit, bytes), false).await?;
+        let runs = self.runs_of(&scripts, after, limit, bytes, false).await?;
         let stored = |(node, HeldJob { id, record, token, .. })| {
             let fence = token.map_or_else(Fence::default, |token| token.fence);
             Stored { id, record, place: JobPlace::Running { holder: Some((node, fence)) }, crashes: 0, progress: None }

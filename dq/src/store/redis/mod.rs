@@ -24,7 +24,6 @@ mod examine;
 mod exchange;
 mod export;
 mod groups;
-mod history;
 mod import;
 mod inspect;
 mod job_sets;
@@ -51,7 +50,6 @@ mod shards;
 mod signals;
 mod slots;
 mod source;
-mod statistics;
 mod stream;
 #[cfg(feature = "tls")]
 mod tls;
@@ -71,7 +69,7 @@ use tokio::runtime::Handle;
 use self::confirm::Confirm;
 use self::connect::Connector;
 use self::connection::{AfterBreak, OrderedConnection};
-use self::directory::Entry;
+use self::directory::DirectoryEntry;
 use self::keys::{Keys, Keyspace};
 use self::lines::Lines;
 use self::link::RedisLink;
@@ -256,7 +254,7 @@ impl Store for RedisStore {
     fn producer(&self, topic: &TopicKey, producer: &ProducerId) -> Arc<dyn Producer> {
         let keys = self.keyspace.of(topic);
         let connection = self.ordered(&keys, |server| &server.producers, AfterBreak::GoOn);
-        let entry = Entry::new(Arc::clone(&self.shards), &self.keyspace, topic);
+        let entry = DirectoryEntry::new(Arc::clone(&self.shards), &self.keyspace, topic);
         let scripts = TopicScripts::new(&self.scripts, keys, producer.as_str());
         Arc::new(RedisProducer::new(connection, scripts, entry))
     }

@@ -72,9 +72,9 @@ impl RedisStore {
     ) -> Result<Vec<OutboxEntry>, StoreError> {
         // Behind the entry at this position, whatever it says.
         let from = after.map_or_else(|| "-".into(), |(target, position)| format!("({target}\0{position:016}\u{1}"));
-        let key = (&self.keyspace.of(topic), Key::Outbox);
-        let page = (from, "+", "BYLEX", "LIMIT", 0, limit.max(1));
-        entries_in(Reply::list("follow_ups", self.shards.read_key("follow_ups", key, "ZRANGE", page).await?)?)
+        let (keys, page) = (self.keyspace.of(topic), (from, "+", "BYLEX", "LIMIT", 0, limit.max(1)));
+        let entries = self.shards.read_key("follow_ups", &keys, Key::Outbox, "ZRANGE", page).await?;
+        entries_in(Reply::list("follow_ups", entries)?)
     }
 
     pub(super) async fn arrived_in(&self, topic: &TopicKey, source: &TopicName) -> Result<OutboxPosition, StoreError> {

@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use super::inspect::counted;
+use super::keys::Key;
 use super::reply::{Reply, malformed};
 use super::scripts::Step;
-use super::statistics::recent;
 use super::topic_state::state_of;
 use super::{RedisStore, millis_of};
 use crate::job::{NodeId, TopicKey};
-use crate::store::{DueCount, HolderSeen, StoreError, TopicOverview};
+use crate::store::{DueCount, HolderSeen, MOST_MINUTES, MinuteCounts, StoreError, TopicOverview};
 use crate::time::Timestamp;
 
 impl RedisStore {
@@ -79,6 +79,22 @@ impl RedisStore {
         }
         (0..reply.len()).map(|_| Ok(DueCount { jobs: reply.count()?, is_exact })).collect()
     }
+
+    /// One HMGET of the places that these minutes have in the ring.
+    pub(super) async fn statistics_of(
+        &self,
+        topic: &TopicKey,
+        from: u64,
+        to: u64,
+    ) -> Result<Vec<MinuteCounts>, StoreError> {
+        let keys = self.keyspace.of(topic);
+        let places: Vec<_> = (from..=to).map(|minute| minute % MOST_MINUTES).collect();
+        let found = self.shards.read_key("statistics", &keys, Key::Statistics, "HMGET", places).await?;
+        let mut minutes = minutes_in(Reply::list("statistics", found)?)?;
+        // In the place of a minute may be that of another day.
+        minutes.retain(|counts| (from..=to).contains(&counts.minute));
+        Ok(minutes)
+    }
 }
 
 /// A role: the node and when it lapses; nothing where nobody has it.
@@ -86,4 +102,16 @@ fn role(reply: &mut Reply) -> Result<Option<(NodeId, Timestamp)>, StoreError> {
     let (node, until) = (reply.text()?, reply.text()?);
     let until = Timestamp::from_millis(until.parse().unwrap_or_default());
     Ok((!node.is_empty()).then(|| (NodeId::new(&node), until)))
+}
+
+/// The minutes of an answer.
+fn minutes_in(reply: Reply) -> Result<Vec<MinuteCounts>, StoreError> {
+    // Only another program writes what is no minute.
+    reply.each(|reply| Ok(MinuteCounts::from_bytes(&reply.bytes_or_nothing()?)))
+}
+
+/// Reads what an overview has of the present minute and those before it.
+fn recent(reply: &mut Reply, clock: Timestamp) -> Result<Option<MinuteCounts>, StoreError> {
+    let Some(minutes) = reply.nested_or_nothing()? else { return Ok(None) };
+    Ok(Some(MinuteCounts::recent(&minutes_in(minutes)?, clock)))
 }

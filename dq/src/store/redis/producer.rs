@@ -13,7 +13,7 @@ use super::add_batch::{AddBatch, LATER_KEYS, PLAIN_KEYS, WIDE_KEYS};
 use super::all_nodes::{TRIES, nodes_of, too_many_nodes};
 use super::change;
 use super::connection::OrderedConnection;
-use super::directory::Entry;
+use super::directory::DirectoryEntry;
 use super::import;
 use super::job_sets;
 use super::outbox::number_of;
@@ -49,7 +49,7 @@ struct Calls {
     is_wide: AtomicBool,
     /// The nodes that held jobs when an add last met a running one.
     nodes: Mutex<BTreeSet<NodeId>>,
-    entry: Entry,
+    entry: DirectoryEntry,
 }
 
 impl Calls {
@@ -82,7 +82,7 @@ impl Calls {
 }
 
 impl RedisProducer {
-    pub(super) fn new(connection: OrderedConnection, scripts: TopicScripts, entry: Entry) -> Self {
+    pub(super) fn new(connection: OrderedConnection, scripts: TopicScripts, entry: DirectoryEntry) -> Self {
         let command = scripts.call(Step::Command);
         let plain =
             [PLAIN_KEYS, LATER_KEYS, WIDE_KEYS].map(|count| scripts.call_with_first(Step::Add, count, &scripts.owner));

@@ -42,7 +42,8 @@ impl Shards {
     pub(super) async fn read_key(
         &self,
         operation: &'static str,
-        (keys, key): (&Keys, Key),
+        keys: &Keys,
+        key: Key,
         command: &str,
         arguments: impl ToRedisArgs,
     ) -> Result<Value, StoreError> {
@@ -50,7 +51,7 @@ impl Shards {
         cmd.arg(&name).arg(arguments);
         let (cmd, name, server) = (&cmd, &name, self.known(operation, Some(keys.slot())).await?);
         let send = |mut connection: Connection| async move {
-            send(&mut connection, cmd).await.map_err(|error| classify_read(operation, (key, name), &error))
+            send(&mut connection, cmd).await.map_err(|error| classify_read(operation, key, name, &error))
         };
         server.sent(operation, send).await
     }

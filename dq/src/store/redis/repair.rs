@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::all_nodes::{recover_call, with_all_nodes};
+use super::all_nodes::{Undecodable, recover_call, with_all_nodes};
 use super::directory::enter;
 use super::keys::Key;
 use super::rows::key_of;
@@ -53,7 +53,7 @@ impl RedisStore {
                 let is_of_node = matches!(code, FindingCode::RowsWithoutLease | FindingCode::LeaseWithoutRows);
                 let nodes = known.iter().cloned().chain(is_of_node.then(|| NodeId::new(id))).collect();
                 let ids = (!is_of_node).then_some(id.as_str());
-                let (jobs, leases) = self.recovered(topic, nodes, (b"", b""), ids).await?;
+                let (jobs, leases) = self.recovered(topic, nodes, Undecodable::default(), ids).await?;
                 return Ok(if is_of_node { leases } else { jobs } > 0);
             }
         }
@@ -73,7 +73,7 @@ impl RedisStore {
 
     pub(super) async fn give_up_of(&self, topic: &TopicKey, job: &GiveUp) -> Result<bool, StoreError> {
         let metadata = metadata_bytes(job.metadata());
-        let undecodable = (metadata.as_slice(), job.kept());
+        let undecodable = Undecodable { metadata: &metadata, payload: job.kept() };
         let (jobs, _) = self.recovered(topic, BTreeSet::new(), undecodable, Some(job.id.as_str())).await?;
         Ok(jobs > 0)
     }
@@ -83,12 +83,12 @@ impl RedisStore {
         &self,
         topic: &TopicKey,
         nodes: BTreeSet<NodeId>,
-        undecodable: (&[u8], &[u8]),
+        undecodable: Undecodable<'_>,
         id: Option<&str>,
     ) -> Result<(usize, usize), StoreError> {
         let scripts = self.scripts_of(topic);
         let ask = |nodes: &BTreeSet<NodeId>| {
-            let call = recover_call(&scripts, nodes, (USUAL_BYTES, ""), undecodable, id);
+            let call = recover_call(&scripts, nodes, USUAL_BYTES, "", undecodable, id);
             self.shards.ask_list(call)
         };
         let mut reply = with_all_nodes(Step::Recover, nodes, ask).await?;

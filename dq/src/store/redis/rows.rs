@@ -230,9 +230,8 @@ impl RedisStore {
 
     /// The name of a set that has not ended, by its number among them.
     async fn open_set(&self, topic: &TopicKey, number: usize) -> Result<Option<String>, StoreError> {
-        let key = (&self.keyspace.of(topic), Key::SetOrder);
-        let page = (0, 0, "BYSCORE", "LIMIT", number, 1);
-        match self.shards.read_key("examine", key, "ZRANGE", page).await? {
+        let (keys, page) = (self.keyspace.of(topic), (0, 0, "BYSCORE", "LIMIT", number, 1));
+        match self.shards.read_key("examine", &keys, Key::SetOrder, "ZRANGE", page).await? {
             Value::Array(names) => match names.into_iter().next() {
                 Some(Value::BulkString(name)) => Ok(Some(String::from_utf8_lossy(&name).into_owned())),
                 _ => Ok(None),
@@ -245,12 +244,12 @@ impl RedisStore {
 fn unreadable_in(rows: Reply, topic: &TopicKey, key: Key, owner: &str) -> Result<Vec<UnreadableRow>, StoreError> {
     rows.each(|rows| {
         let (name, value) = (rows.bytes()?, rows.bytes()?);
-        Ok((!is_readable(key, &name, &value)).then(|| unreadable_row(topic, (key, owner), name, value)))
+        Ok((!is_readable(key, &name, &value)).then(|| unreadable_row(topic, key, owner, name, value)))
     })
 }
 
 /// A row of a key, whose owner is empty or a node or a set.
-pub(super) fn unreadable_row(topic: &TopicKey, (key, owner): (Key, &str), name: Bytes, value: Bytes) -> UnreadableRow {
+pub(super) fn unreadable_row(topic: &TopicKey, key: Key, owner: &str, name: Bytes, value: Bytes) -> UnreadableRow {
     let follow_up = entry_of(&name).filter(|_| key == Key::Outbox);
     let follow_up = follow_up.map(|entry| (entry.target, entry.position.at));
     let key = if owner.is_empty() { key.suffix().to_owned() } else { format!("{}:{owner}", key.suffix()) };

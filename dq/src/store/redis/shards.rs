@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::cluster::{Ask, Cluster, Node, Place};
+use super::cluster::{Ask, Cluster, Node, ServerPlace};
 use super::confirm::Confirm;
 use super::connect::Connector;
 use super::errors::of_connecting;
@@ -23,7 +23,7 @@ pub(super) struct Shards {
     pub(super) connector: Connector,
     confirm: Option<Confirm>,
     cluster: Option<Arc<Cluster>>,
-    servers: Mutex<BTreeMap<Place, Arc<Server>>>,
+    servers: Mutex<BTreeMap<ServerPlace, Arc<Server>>>,
 }
 
 /// What is open to one server. Nothing is, until it is used.
@@ -53,23 +53,23 @@ impl Shards {
 
     /// The server of this slot, as far as is known now.
     pub(super) fn of(&self, slot: Slot) -> Arc<Server> {
-        let Some(cluster) = &self.cluster else { return self.at(Place::Any) };
-        self.at(cluster.owner(slot).map_or(Place::Of(slot), Place::At))
+        let Some(cluster) = &self.cluster else { return self.at(ServerPlace::Any) };
+        self.at(cluster.owner(slot).map_or(ServerPlace::Of(slot), ServerPlace::At))
     }
 
     /// The server of this slot, or any, once the servers of a cluster are known.
     pub(super) async fn known(&self, operation: &'static str, slot: Option<Slot>) -> Result<Arc<Server>, StoreError> {
         self.ready(operation).await?;
         let any = || self.cluster.as_ref().and_then(|cluster| cluster.masters().pop_first());
-        Ok(slot.map_or_else(|| self.at(any().map_or(Place::Any, Place::At)), |slot| self.of(slot)))
+        Ok(slot.map_or_else(|| self.at(any().map_or(ServerPlace::Any, ServerPlace::At)), |slot| self.of(slot)))
     }
 
     /// All servers that have slots.
     pub(super) async fn all(&self, operation: &'static str) -> Result<Vec<Arc<Server>>, StoreError> {
         self.ready(operation).await?;
         Ok(match &self.cluster {
-            Some(cluster) => cluster.masters().into_iter().map(|host| self.at(Place::At(host))).collect(),
-            None => vec![self.at(Place::Any)],
+            Some(cluster) => cluster.masters().into_iter().map(|host| self.at(ServerPlace::At(host))).collect(),
+            None => vec![self.at(ServerPlace::Any)],
         })
     }
 
@@ -78,7 +78,7 @@ impl Shards {
         cluster.known().await.map_err(|error| of_connecting(operation, self.connector.address.is_tls, &error))
     }
 
-    fn at(&self, place: Place) -> Arc<Server> {
+    fn at(&self, place: ServerPlace) -> Arc<Server> {
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(server) = servers.get(&place) {
             return Arc::clone(server);
@@ -88,9 +88,9 @@ impl Shards {
             (self.cluster.as_ref().map(|cluster| cluster.masters()).unwrap_or_default(), Vec::new());
         servers.retain(|place, server| {
             let stays = match place {
-                Place::Any => true,
-                Place::At(host) => masters.contains(host),
-                Place::Of(_) => masters.is_empty(),
+                ServerPlace::Any => true,
+                ServerPlace::At(host) => masters.contains(host),
+                ServerPlace::Of(_) => masters.is_empty(),
             };
             if !stays {
                 gone.push(Arc::clone(server));

@@ -10,7 +10,6 @@
 //! subscribed at the server of its slot. Once the slot has moved, the task ends these subscriptions, and the subscribers
 //! subscribe again.
 
-mod moves;
 mod task;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,14 +18,15 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
 
-use self::moves::moves_of;
 use self::task::SubscriptionTask;
 use super::connect::Connector;
 use super::keys::{Key, Keys};
 use super::slots::Slot;
 use crate::job::{JobId, NodeId};
 use crate::store::step::LONGEST_LEASE;
-use crate::store::{BroadcastMessage, CommandKind, Feed, Interest, LATEST_DUE, Signal, Signals, StoreError};
+use crate::store::{
+    BroadcastMessage, CommandKind, Feed, Interest, JobMove, LATEST_DUE, Moves, Signal, Signals, StoreError,
+};
 use crate::time::Timestamp;
 
 /// The subscriptions of a store at one server.
@@ -139,6 +139,32 @@ fn hint_of(message: &[u8]) -> Option<Signal> {
             Some(Signal::Command(verb, JobId::new(id).ok()?))
         }
     }
+}
+
+/// The moves in a message, as the part `recorder.lua` writes them: a line with the clock and how many moves had no room, then a line for
+/// each move. The fields of a line are separated by tabs, which no id has. A line that does not parse counts among those without room.
+fn moves_of(message: &[u8]) -> Option<Moves> {
+    let mut lines = std::str::from_utf8(message).ok()?.split('\n');
+    let (at, more) = lines.next()?.split_once('\t')?;
+    let mut moves = Moves {
+        at: Timestamp::from_millis(at.parse().ok()?),
+        moves: Vec::new(),
+        more: more.parse().ok().map(u32::into)?,
+    };
+    for line in lines {
+        match move_of(line) {
+            Some(known) => moves.moves.push(known),
+            None => moves.more += 1,
+        }
+    }
+    Some(moves)
+}
+
+fn move_of(line: &str) -> Option<(JobId, JobMove)> {
+    let mut fields = line.splitn(4, '\t');
+    let (kind, time, name, id) = (fields.next()?, fields.next()?, fields.next()?, fields.next()?);
+    let known = JobMove::read(kind, time, name)?;
+    Some((JobId::new(id).ok()?, known))
 }
 
 #[cfg(test)]

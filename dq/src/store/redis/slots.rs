@@ -1,7 +1,6 @@
 //! Slots: in which of the 16,384 slots of a cluster a key is, and which server has it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
 use redis::Value;
 
@@ -36,12 +35,6 @@ pub(super) struct SlotMap {
     owners: Vec<Option<u16>>,
     /// All servers that have answered or were named, replicas too.
     nodes: BTreeSet<Host>,
-}
-
-impl fmt::Debug for SlotMap {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SlotMap").field("masters", &self.masters).finish_non_exhaustive()
-    }
 }
 
 impl SlotMap {
@@ -209,7 +202,7 @@ mod tests {
         assert!(map.give(5, &host("c")) && !map.give(5, &host("c")) && !map.give(SLOTS, &host("c")));
         assert_eq!(map.masters().len(), 2);
         for wrong in [Value::Nil, Value::Array(vec![]), Value::Array(vec![range(0, 16_384, &["a"])])] {
-            assert_eq!(SlotMap::read(&wrong, &host("asked")), None);
+            assert!(SlotMap::read(&wrong, &host("asked")).is_none(), "{wrong:?}");
         }
     }
 
@@ -226,9 +219,9 @@ mod tests {
     fn an_answer_costs_no_more_than_there_are_slots() {
         let names: Vec<_> = (0..i64::from(SLOTS)).map(|slot| format!("node-{slot}")).collect();
         let repeated = names[..400].iter().map(|name| range(0, 16_383, &[name])).collect();
-        assert_eq!(SlotMap::read(&Value::Array(repeated), &host("asked")), None, "a slot has one owner");
+        assert!(SlotMap::read(&Value::Array(repeated), &host("asked")).is_none(), "a slot has one owner");
         for wrong in [vec![range(0, 9, &["a"]), range(9, 20, &["a"])], vec![range(9, 0, &["a"])]] {
-            assert_eq!(SlotMap::read(&Value::Array(wrong), &host("asked")), None);
+            assert!(SlotMap::read(&Value::Array(wrong), &host("asked")).is_none());
         }
         let one_each = map((0..).zip(&names).map(|(slot, name)| range(slot, slot, &[name])).collect());
         assert_eq!(one_each.masters().len(), names.len());

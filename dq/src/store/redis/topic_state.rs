@@ -22,14 +22,14 @@ const DISTURBING: &AsciiSet = &CONTROLS.add(b' ').add(b'%').add(b':').add(b';');
 
 /// A setting, as a field of `meta` has it.
 #[derive(Default)]
-struct Entry {
+struct SettingEntry {
     since: Timestamp,
     value: String,
     by: String,
     reason: String,
 }
 
-impl Entry {
+impl SettingEntry {
     /// The setting in this text; `None` if the text is empty. What another program wrote counts as a reason, because a script
     /// obeys it.
     fn read(text: &str) -> Option<Self> {
@@ -54,24 +54,24 @@ impl Entry {
 }
 
 pub(super) fn pause(text: &str) -> Option<Pause> {
-    let entry = Entry::read(text)?;
+    let entry = SettingEntry::read(text)?;
     let until = entry.number().map(Timestamp::from_millis);
     Some(Pause { reason: entry.reason, until, by: entry.by, since: entry.since })
 }
 
 fn drain(text: &str) -> Option<Drain> {
-    let Entry { since, by, reason, .. } = Entry::read(text)?;
+    let SettingEntry { since, by, reason, .. } = SettingEntry::read(text)?;
     Some(Drain { reason, by, since })
 }
 
 fn delay(text: &str) -> Option<TopicDelay> {
-    let entry = Entry::read(text)?;
+    let entry = SettingEntry::read(text)?;
     let delay = Duration::from_millis(entry.number().unwrap_or_default());
     Some(TopicDelay { delay, by: entry.by, since: entry.since })
 }
 
 fn limit(kind: LimitKind, text: &str) -> Option<TopicLimit> {
-    let Entry { since, value, by, reason } = Entry::read(text)?;
+    let SettingEntry { since, value, by, reason } = SettingEntry::read(text)?;
     Some(TopicLimit { limit: kind.stored(&value)?, reason, by, since })
 }
 
@@ -98,7 +98,7 @@ pub(super) fn told(reply: &mut Reply, clock: Timestamp) -> Result<(Option<Box<To
 
 /// The error of an add or import that a draining topic refuses; `field` is what the script answers.
 pub(super) fn draining(field: &str) -> StoreError {
-    let Entry { by, reason, .. } = Entry::read(field).unwrap_or_default();
+    let SettingEntry { by, reason, .. } = SettingEntry::read(field).unwrap_or_default();
     StoreError::Draining { reason, by }
 }
 

@@ -3,7 +3,7 @@
 use std::io::{self, ErrorKind};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use dq::store::file::disk::{Access, Disk, DiskFile, Entry, Locked};
+use dq::store::file::disk::{Access, DirectoryFile, Disk, DiskFile, Locked};
 
 use super::BLOCK;
 use super::faults::Operation;
@@ -125,10 +125,12 @@ impl Disk for SimulatedDisk {
         "simulated".to_owned()
     }
 
-    fn list(&self) -> io::Result<Vec<Entry>> {
+    fn list(&self) -> io::Result<Vec<DirectoryFile>> {
         let machine = self.machine();
-        let entry =
-            |(name, inode): (&String, &u64)| Entry { name: name.clone(), bytes: machine.files[inode].len() as u64 };
+        let entry = |(name, inode): (&String, &u64)| DirectoryFile {
+            name: name.clone(),
+            bytes: machine.files[inode].len() as u64,
+        };
         Ok(machine.names.iter().map(entry).collect())
     }
 

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::{Machine, TakingIn};
-use crate::context::topic::defects::Place;
+use crate::context::topic::defects::DefectPlace;
 use crate::context::topic::flight::CLAIMS;
 use crate::context::topic::stage::Stage;
 use crate::job::JobId;
@@ -54,7 +54,7 @@ impl Machine {
 
     /// The step at which the task was, the jobs that it was about, and the kind of the request.
     fn was_at(&mut self, reading: Option<bool>) -> (&'static str, Vec<JobId>, Option<RequestKind>) {
-        let Place { step, job } = self.moment.held.defects.take_place();
+        let DefectPlace { step, job } = self.moment.held.defects.take_place();
         let (flight, taking_in) = (&mut self.moment.flight, std::mem::take(&mut self.taking_in));
         let asked = match reading {
             Some(is_renewal) => flight.take_answered(is_renewal),

@@ -9,7 +9,6 @@ mod task;
 
 use std::any::Any;
 use std::error::Error;
-use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Release};
@@ -245,6 +244,7 @@ impl LeaseEnd {
 }
 
 /// What the tasks of all runs of a topic share.
+#[derive(Debug)]
 pub(crate) struct Tasks {
     pub(crate) listener: Arc<dyn ErasedListener>,
     pub(crate) environment: Environment,
@@ -262,12 +262,6 @@ impl Tasks {
     pub(crate) fn retry_delay(&self, failed: u32, failure: &Failure) -> Option<RetryDelay> {
         let delay = catch_unwind(AssertUnwindSafe(|| self.listener.retry_delay(failed, failure)));
         delay.map_err(text).ok()
-    }
-}
-
-impl fmt::Debug for Tasks {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tasks").field("listener", &self.listener).finish_non_exhaustive()
     }
 }
 

@@ -29,7 +29,7 @@ pub(crate) struct Runners(Arc<Shared>);
 
 struct Shared {
     environment: Environment,
-    state: Mutex<State>,
+    state: Mutex<RunnersState>,
     /// How many runs are in the queue.
     queued: AtomicUsize,
     /// How many handlers have returned.
@@ -37,7 +37,7 @@ struct Shared {
 }
 
 #[derive(Default)]
-struct State {
+struct RunnersState {
     queue: VecDeque<PreparedRun>,
     runners: usize,
     /// Runners in which a handler runs.
@@ -108,19 +108,19 @@ impl Runners {
     }
 }
 
-impl State {
+impl RunnersState {
     const fn has_room(&self) -> bool {
         self.busy < self.most
     }
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, RunnersState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner) // its numbers are valid at any time
     }
 
     /// Changes how many handlers run, or may.
-    fn update(&self, state: &mut State, change: impl FnOnce(&mut State)) {
+    fn update(&self, state: &mut RunnersState, change: impl FnOnce(&mut RunnersState)) {
         let had_room = state.has_room();
         change(state);
         if state.has_room() && !had_room {

@@ -4,7 +4,6 @@
 //! decides is reported at once, so the end of its task concerns only the others. [`BatchReport`] knows which these are, because the
 //! batch may outlive the handler and decide from another task.
 
-use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,7 +12,7 @@ use tracing::{Instrument, Span};
 
 use super::{Ended, Failed, RunEvent, Tasks, drop_here, failure_of, text, wanted_retry};
 use crate::context::topic::slab::RunId;
-use crate::environment::Entry;
+use crate::environment::ProcessEntry;
 use crate::job::Record;
 use crate::listener::{Delivery, ErasedBatches, Failure, Outcomes, RunControl, UnackedDecision};
 use crate::listener::{HandlerCall, Returned};
@@ -25,7 +24,7 @@ pub(crate) struct RunTask {
     run: RunId,
     control: Arc<RunControl>,
     /// Its process counts it among the running handlers until it ends.
-    entry: Option<Entry>,
+    entry: Option<ProcessEntry>,
     /// Its job is held, so its handler must not start without a valid lease.
     needs_lease: bool,
     ended: Ended,
@@ -36,7 +35,7 @@ impl RunTask {
         tasks: Arc<Tasks>,
         run: RunId,
         control: Arc<RunControl>,
-        entry: Entry,
+        entry: ProcessEntry,
         needs_lease: bool,
     ) -> Self {
         Self { tasks, run, control, entry: Some(entry), needs_lease, ended: Ended::Dropped }
@@ -190,18 +189,13 @@ const fn name(call: &HandlerCall) -> &'static str {
 }
 
 /// What a batch has reported to the topic.
+#[derive(Debug)]
 pub(crate) struct BatchReport {
     tasks: Arc<Tasks>,
     run: RunId,
     /// The jobs by their places; `None`: it has its outcome. The number is how many runs have failed if this one fails, too; without
     /// one the listener's `retry_delay` is not asked.
     open: Mutex<Vec<Option<Option<u32>>>>,
-}
-
-impl fmt::Debug for BatchReport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BatchReport").field("run", &self.run).finish_non_exhaustive()
-    }
 }
 
 impl BatchReport {

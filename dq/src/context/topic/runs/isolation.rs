@@ -13,7 +13,7 @@ use crate::context::topic::moment::Moment;
 use crate::context::topic::slab::HeldId;
 use crate::context::topic::stage::{HeldJob, Stage};
 use crate::context::topic::stats::Quarantine;
-use crate::environment::{Alone, Entry, Outlook, Ticket};
+use crate::environment::{Alone, Outlook, ProcessEntry, Ticket};
 use crate::job::{Isolation, JobId, Suspicion, Token};
 use crate::provider::MOST_SHOWN;
 use crate::store::RequestKind;
@@ -198,7 +198,7 @@ impl Runs {
     }
 
     /// Lets these jobs start once the store has noted how they run.
-    fn isolate(&mut self, group: Vec<(HeldId, Entry)>, mut alone: Option<Alone>, moment: &mut Moment) {
+    fn isolate(&mut self, group: Vec<(HeldId, ProcessEntry)>, mut alone: Option<Alone>, moment: &mut Moment) {
         self.isolations.quarantined_was_last = true;
         let mut runs = Vec::with_capacity(group.len());
         let mut isolation = Isolation::Grouped;

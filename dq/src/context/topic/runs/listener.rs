@@ -19,7 +19,7 @@ use crate::context::topic::run::{
 };
 use crate::context::topic::slab::{HeldId, RunId};
 use crate::context::topic::stage::{HeldJob, Mode, Stage};
-use crate::environment::Entry;
+use crate::environment::ProcessEntry;
 use crate::job::{Cause, JobId, Suspicion, Token};
 use crate::listener::{AckMode, Decision, Delivery, HandlerCall, Returned, RunControl};
 use crate::store::step::Change;
@@ -56,7 +56,7 @@ impl Runs {
     }
 
     /// Starts the handler that a held job needs. A job that is acked on claim is acked first.
-    pub(crate) fn start_held(&mut self, id: HeldId, entry: Entry, moment: &mut Moment) {
+    pub(crate) fn start_held(&mut self, id: HeldId, entry: ProcessEntry, moment: &mut Moment) {
         let Some(job) = moment.held.at(id) else { return };
         let call = match (job.exhausted_by(), job.mode) {
             (Some(failure), _) => HandlerCall::FinalRetry(failure),
@@ -127,7 +127,7 @@ impl Runs {
     }
 
     /// Starts a handler for a held job. The end of a `detached` run settles nothing.
-    fn start(&mut self, id: HeldId, call: HandlerCall, entry: Entry, detached: bool, moment: &mut Moment) {
+    fn start(&mut self, id: HeldId, call: HandlerCall, entry: ProcessEntry, detached: bool, moment: &mut Moment) {
         let Some(job) = moment.held.get(id) else { return };
         let control = Arc::<RunControl>::default();
         let delivery = Delivery { is_acked: detached, ..self.delivery(job, control.clone()) };
@@ -148,7 +148,7 @@ impl Runs {
     }
 
     /// Starts a batch with this job and those that wait behind it.
-    fn start_batch(&mut self, first: HeldId, entry: Entry, moment: &mut Moment) {
+    fn start_batch(&mut self, first: HeldId, entry: ProcessEntry, moment: &mut Moment) {
         let (Some(listener), held) = (self.batches.clone(), &mut moment.held) else { return };
         let settings = &self.parts.topic;
         let (run_id, control, mut bytes) = (self.table.next_id(), Arc::<RunControl>::default(), 0);
@@ -192,7 +192,7 @@ impl Runs {
         &self,
         run_id: RunId,
         jobs: RunJobs,
-        entry: Entry,
+        entry: ProcessEntry,
         needs_lease: bool,
         now: Duration,
     ) -> (Run, RunTask) {

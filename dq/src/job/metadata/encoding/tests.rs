@@ -99,7 +99,7 @@ fn every_combination_of_fields_reads_back() {
         assert_eq!(metadata.encoded_length(), bytes.len());
         assert_eq!(numbers_in(&bytes), Ok(numbers_of(&metadata)));
         let group = metadata.group.as_ref().map(|group| (metadata.group_order, group.as_str()));
-        let alone = (group_of(&bytes), field_of(&bytes, Place::priority), field_of(&bytes, Place::weight));
+        let alone = (group_of(&bytes), field_of(&bytes, FieldPlace::priority), field_of(&bytes, FieldPlace::weight));
         assert_eq!(alone, (group, metadata.priority, metadata.weight));
         assert_eq!(decoded(&bytes), Ok(metadata));
     }

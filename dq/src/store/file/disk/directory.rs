@@ -11,7 +11,7 @@ use rustix::fs::{flock, fstatvfs, openat, renameat, statat, unlinkat};
 use rustix::io::Errno;
 
 use super::network::network;
-use super::{Access, Disk, DiskFile, Entry, Locked};
+use super::{Access, DirectoryFile, Disk, DiskFile, Locked};
 
 /// Only the user of the program may read what dq makes.
 const OF_A_DIRECTORY: u32 = 0o700;
@@ -24,11 +24,11 @@ const GROUP_WRITES: u32 = 0o020;
 
 /// A real directory of a Unix system.
 #[derive(Debug)]
-pub struct Directory(Arc<Place>);
+pub struct Directory(Arc<DirectoryPlace>);
 
 /// A directory, and where it was when it was opened.
 #[derive(Debug)]
-struct Place {
+struct DirectoryPlace {
     path: PathBuf,
     handle: File,
     device: u64,
@@ -55,7 +55,7 @@ impl Directory {
             let text = format!("every user of this machine may write into it (mode {mode:o}): run `chmod o-w {path}`");
             return Err(io::Error::new(ErrorKind::PermissionDenied, text));
         }
-        Ok(Self(Arc::new(Place { path, handle, device: metadata.dev(), inode: metadata.ino() })))
+        Ok(Self(Arc::new(DirectoryPlace { path, handle, device: metadata.dev(), inode: metadata.ino() })))
     }
 
     /// Returns the kind of the network file system that the directory is on, such as `nfs`, if it is on one. Locks and syncs may
@@ -134,7 +134,7 @@ impl Disk for Directory {
         self.0.path.display().to_string()
     }
 
-    fn list(&self) -> io::Result<Vec<Entry>> {
+    fn list(&self) -> io::Result<Vec<DirectoryFile>> {
         let mut entries = Vec::new();
         for entry in Dir::read_from(&self.0.handle)? {
             let entry = entry?;
@@ -147,7 +147,7 @@ impl Disk for Directory {
             };
             // What is not a regular file is refused when it is opened, if it has the name of one.
             if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
-                entries.push(Entry { name: name.to_owned(), bytes: u64::try_from(stat.st_size).unwrap_or(0) });
+                entries.push(DirectoryFile { name: name.to_owned(), bytes: u64::try_from(stat.st_size).unwrap_or(0) });
             }
         }
         Ok(entries)
@@ -206,7 +206,7 @@ impl Directory {
     }
 }
 
-impl Place {
+impl DirectoryPlace {
     /// Refuses once the directory has another path, or another one has its path: the next start would not find its files.
     fn is_there(&self) -> io::Result<()> {
         let is_moved = match fs::metadata(&self.path) {
@@ -227,7 +227,7 @@ impl Place {
 #[derive(Debug)]
 struct OpenFile {
     file: File,
-    place: Arc<Place>,
+    place: Arc<DirectoryPlace>,
 }
 
 impl DiskFile for OpenFile {

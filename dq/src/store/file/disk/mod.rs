@@ -19,7 +19,7 @@ pub use directory::Directory;
 
 /// A file of a directory.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Entry {
+pub struct DirectoryFile {
     /// Its name, without the directory.
     pub name: String,
     /// Its length.
@@ -32,7 +32,7 @@ pub trait Disk: Debug + Send + Sync + 'static {
     fn path(&self) -> String;
 
     /// Lists its files, in any order. Names that are not Unicode are left out.
-    fn list(&self) -> io::Result<Vec<Entry>>;
+    fn list(&self) -> io::Result<Vec<DirectoryFile>>;
 
     /// Makes an empty file and opens it for reading and writing. Fails with [`io::ErrorKind::AlreadyExists`] if there is one.
     fn create(&self, name: &str) -> io::Result<Box<dyn DiskFile>>;

@@ -27,7 +27,7 @@ impl Journal {
             watermark(to, *newest, &[])?;
         }
         let mut copied = 0;
-        recover(from, &files, (&mut Replay::default(), &mut nothing), &mut |file| {
+        recover(from, &files, &mut Replay::default(), &mut nothing, &mut |file| {
             copied += copy_file(file, to)?;
             Ok(())
         })?;

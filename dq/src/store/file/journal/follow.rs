@@ -33,7 +33,7 @@ impl Journal {
         let mut apply = |position: Position, frame: Frame<'_>| apply(position, frame).map_err(Into::into);
         let mut replay = Replay::default();
         let files = Files::list(disk)?;
-        let Some(last) = recover(disk, &files, (&mut replay, &mut apply), &mut |_| Ok(()))? else {
+        let Some(last) = recover(disk, &files, &mut replay, &mut apply, &mut |_| Ok(()))? else {
             return Ok(None);
         };
         Ok(Some(Follower { replay, file: last.file }))
@@ -78,7 +78,7 @@ impl Follower {
         self.file.refresh()?;
         while self.file.offset < self.file.length {
             match self.file.next()? {
-                Next::Group(offset, header) => self.replay.group(&mut self.file, (offset, &header), apply)?,
+                Next::Group(offset, header) => self.replay.group(&mut self.file, offset, &header, apply)?,
                 // A group that is half-written is sound the next time.
                 Next::Nothing { at, later } => return self.file.must_be_torn(at, later),
             }

@@ -38,7 +38,7 @@ impl Journal {
         let files = Files::list(&*disk)?;
         let mut apply = |position: Position, frame: Frame<'_>| apply(position, frame).map_err(Into::into);
         let mut replay = Replay::default();
-        let mut last = recover(&*disk, &files, (&mut replay, &mut apply), &mut |_| Ok(()))?;
+        let mut last = recover(&*disk, &files, &mut replay, &mut apply, &mut |_| Ok(()))?;
         let mut start = match &mut last {
             Some(last) => Start::after(&*disk, &files, last, &mut replay, options)?,
             None => Start::new_journal(&*disk, &files, options)?,
@@ -83,7 +83,7 @@ impl Journal {
         let mut apply = |position: Position, frame: Frame<'_>| apply(position, frame).map_err(Into::into);
         let mut replay = Replay::default();
         let files = Files::list(disk)?;
-        let last = recover(disk, &files, (&mut replay, &mut apply), &mut |_| Ok(()))?;
+        let last = recover(disk, &files, &mut replay, &mut apply, &mut |_| Ok(()))?;
         Ok(report(last.as_ref(), &files, &replay))
     }
 

@@ -65,7 +65,8 @@ pub(super) type Visit<'a> = dyn FnMut(&mut Groups) -> Result<(), OpenError> + 'a
 pub(super) fn recover(
     disk: &dyn Disk,
     files: &Files,
-    (replay, apply): (&mut Replay, &mut Apply<'_>),
+    replay: &mut Replay,
+    apply: &mut Apply<'_>,
     visit: &mut Visit<'_>,
 ) -> Result<Option<Last>, OpenError> {
     if let Some(watermark) = files.lacks_segments() {
@@ -77,7 +78,7 @@ pub(super) fn recover(
     }
     let mut identity = None;
     if let Some(begin) = newest_snapshot(disk, files)? {
-        let mut file = read_snapshot(disk, begin, (&mut *replay, &mut *apply))?;
+        let mut file = read_snapshot(disk, begin, replay, apply)?;
         (identity, replay.snapshot_bytes) = (Some(file.header.identity), file.length);
         visit(&mut file)?;
     }
@@ -90,7 +91,7 @@ pub(super) fn recover(
             return Err(OpenError::Foreign { file: file.path, what });
         }
         let next = segments.get(index + 1).copied();
-        let mut read = read_segment(file, next, (&mut *replay, &mut *apply))?;
+        let mut read = read_segment(file, next, replay, apply)?;
         if let Some(next) = next {
             check_gap(disk, read.end(), next)?;
         }
@@ -127,7 +128,8 @@ fn newest_snapshot(disk: &dyn Disk, files: &Files) -> Result<Option<u64>, OpenEr
 pub(super) fn read_snapshot(
     disk: &dyn Disk,
     begin: u64,
-    (replay, apply): (&mut Replay, &mut Apply<'_>),
+    replay: &mut Replay,
+    apply: &mut Apply<'_>,
 ) -> Result<Groups, OpenError> {
     let mut file = Groups::open(disk, Holds::Snapshot, begin)?;
     replay.start_file(&file.header);
@@ -138,7 +140,7 @@ pub(super) fn read_snapshot(
         }
         match file.next()? {
             Next::Group(offset, header) => {
-                replay.group(&mut file, (offset, &header), apply)?;
+                replay.group(&mut file, offset, &header, apply)?;
                 frames += u64::from(header.frames);
             }
             Next::Nothing { at, .. } => return file.damaged(at, "there is no sound group"),
@@ -156,14 +158,15 @@ pub(super) fn read_snapshot(
 fn read_segment(
     mut file: Groups,
     next: Option<u64>,
-    (replay, apply): (&mut Replay, &mut Apply<'_>),
+    replay: &mut Replay,
+    apply: &mut Apply<'_>,
 ) -> Result<Last, OpenError> {
     replay.start_file(&file.header);
     let (mut group, mut torn) = (None, None);
     while file.offset < file.length && next.is_none_or(|next| file.position(file.offset) < next) {
         match file.next()? {
             Next::Group(offset, header) => {
-                replay.group(&mut file, (offset, &header), apply)?;
+                replay.group(&mut file, offset, &header, apply)?;
                 group = Some((offset, header));
             }
             Next::Nothing { at, later } => {

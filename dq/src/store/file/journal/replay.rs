@@ -96,7 +96,8 @@ impl Replay {
     pub(super) fn group(
         &mut self,
         file: &mut Groups,
-        (offset, header): (u64, &GroupHeader),
+        offset: u64,
+        header: &GroupHeader,
         apply: &mut Apply<'_>,
     ) -> Result<(), OpenError> {
         let (of, path) = (file.header, file.path.clone());

@@ -98,7 +98,7 @@ impl<'a> Walk<'a> {
     /// The newest sound snapshot, and which of the snapshots it is.
     fn newest_sound(&self) -> Result<Option<(usize, FileHeader)>, OpenError> {
         for (at, begin) in self.snapshots.iter().enumerate().rev() {
-            match read_snapshot(self.disk, *begin, (&mut Replay::default(), &mut |_, _| Ok(()))) {
+            match read_snapshot(self.disk, *begin, &mut Replay::default(), &mut |_, _| Ok(())) {
                 Ok(snapshot) => return Ok(Some((at, snapshot.header))),
                 Err(OpenError::Damaged { .. } | OpenError::Foreign { .. }) => {}
                 Err(error) => return Err(error),

@@ -34,7 +34,7 @@ impl Start {
     pub(super) fn new_journal(disk: &dyn Disk, files: &Files, options: &Options) -> Result<Self, Fault> {
         remove_all(disk, &files.unfinished)?;
         let header = FileHeader { holds: Holds::Journal, identity: options.identity, first: 0, synced: 0, length: 0 };
-        let tail = Tail::new(options.segment_bytes, (0, 0, true), Topics::default(), 0);
+        let tail = Tail::new(options.segment_bytes, 0, 0, true, Topics::default(), 0);
         let start = Self::segment(disk, header, tail, 0)?;
         watermark(disk, 0, &[])?;
         Ok(start)
@@ -58,16 +58,15 @@ impl Start {
         let topics = mem::take(&mut replay.topics);
         let mut start = if unknown.is_some() || last.torn.is_some() {
             let first = header.first + unknown.map_or(last.file.offset, |(offset, _)| offset);
-            let at = (header.first, first, true);
             // All of it comes into one segment.
-            let mut tail = Tail::new(u64::MAX, at, topics, replay.reserved);
-            if let Some(group) = unknown.filter(|_| !replay.is_sealed) {
-                append_again(&mut last.file, group, &mut tail)?;
+            let mut tail = Tail::new(u64::MAX, header.first, first, true, topics, replay.reserved);
+            if let Some((offset, group)) = unknown.filter(|_| !replay.is_sealed) {
+                append_again(&mut last.file, offset, &group, &mut tail)?;
             }
             Self::segment(disk, FileHeader { first, ..header }, tail, replay.memory)?
         } else {
-            let at = (header.first, last.end(), false);
-            Self::in_place(disk, last, Tail::new(options.segment_bytes, at, topics, replay.reserved))?
+            let tail = Tail::new(options.segment_bytes, header.first, last.end(), false, topics, replay.reserved);
+            Self::in_place(disk, last, tail)?
         };
         start.tail.limit_segments(options.segment_bytes);
         start.tail.count_frames(replay.frame_bytes);
@@ -107,8 +106,8 @@ impl Start {
 }
 
 /// Appends the frames of a group again.
-fn append_again(file: &mut Groups, (offset, group): (u64, GroupHeader), tail: &mut Tail) -> Result<(), Fault> {
-    for (_, frame) in frames(file.body(offset, &group)?) {
+fn append_again(file: &mut Groups, offset: u64, group: &GroupHeader, tail: &mut Tail) -> Result<(), Fault> {
+    for (_, frame) in frames(file.body(offset, group)?) {
         match frame.kind {
             NAME => {}
             RESERVATION => drop(tail.reserve(u64_at(frame.bytes, 0))),

@@ -57,7 +57,9 @@ impl Tail {
     /// Continues a segment at `end`, or after it with a new one if `is_new_segment`.
     pub(super) fn new(
         segment_bytes: u64,
-        (segment, end, is_new_segment): (u64, u64, bool),
+        segment: u64,
+        end: u64,
+        is_new_segment: bool,
         topics: Topics,
         reserved: u64,
     ) -> Self {

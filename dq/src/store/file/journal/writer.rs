@@ -59,7 +59,7 @@ impl Writer {
             return Ok(());
         }
         let (from, ahead) = (end.max(self.length), self.ahead_bytes.min(self.segment_bytes.saturating_sub(end)));
-        let length = write_zeros(&*self.disk, name, &*self.file, (from, least, end + ahead))?;
+        let length = write_zeros(&*self.disk, name, &*self.file, from, least, end + ahead)?;
         tried("sync", &*self.disk, name, self.file.sync())?;
         self.length = length;
         Ok(())
@@ -132,7 +132,9 @@ fn write_zeros(
     disk: &dyn Disk,
     name: &str,
     file: &dyn DiskFile,
-    (from, least, most): (u64, u64, u64),
+    from: u64,
+    least: u64,
+    most: u64,
 ) -> Result<u64, Fault> {
     let ahead = most.saturating_sub(least);
     let has_room = matches!(disk.room(), Ok(room) if room.is_none_or(|room| room >= ROOM * ahead));

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use super::super::places::{Log, Place, Run, Slot, TimedPlace};
 use super::super::topic::Topic;
-use super::change::{self, Change, KeptPlace, Row};
-use super::read::{BadChanges, Damage, Part, PassedOver, Reader, Replay};
+use super::change::{Change, KeptPlace, Row, RowPart};
+use super::read::{BadChanges, Damage, PassedOver, Reader, Replay, ReplayPart};
 use crate::job::limits::{FENCE, POSITION};
 use crate::job::{Fence, JobId, NodeId, ProducerId, Token};
 use crate::store::raw::Raw;
@@ -21,7 +21,12 @@ impl Topic {
     /// # Errors
     /// [`BadChanges`]; the changes before the damage are applied then, so the topic is of no use. Never panics, whatever the
     /// bytes are.
-    pub(crate) fn apply_of(&mut self, changes: &[u8], replay: Replay, part: Part) -> Result<PassedOver, BadChanges> {
+    pub(crate) fn apply_of(
+        &mut self,
+        changes: &[u8],
+        replay: Replay,
+        part: ReplayPart,
+    ) -> Result<PassedOver, BadChanges> {
         let log = self.jobs.log();
         self.set_log(Log::Off);
         let mut reader = Reader::new(changes, replay, part);
@@ -47,7 +52,7 @@ impl Topic {
     /// As [`apply_of`](Self::apply_of), of all jobs.
     #[cfg(test)]
     pub(crate) fn apply(&mut self, changes: &[u8], replay: Replay) -> Result<PassedOver, BadChanges> {
-        self.apply_of(changes, replay, Part::WHOLE)
+        self.apply_of(changes, replay, ReplayPart::WHOLE)
     }
 
     fn apply_all(&mut self, reader: &mut Reader<'_>) -> Result<(), BadChanges> {
@@ -152,7 +157,7 @@ impl Topic {
     }
 
     /// Returns whether the topic has a row that can change so.
-    fn apply_part(&mut self, reader: &Reader<'_>, id: &JobId, part: change::Part<'_>) -> bool {
+    fn apply_part(&mut self, reader: &Reader<'_>, id: &JobId, part: RowPart<'_>) -> bool {
         let mut known = self.jobs.get(id).is_some();
         if let Some(kept) = part.place.filter(|_| known) {
             if !kept.has_seat {

@@ -29,7 +29,7 @@ pub(super) enum Change<'a> {
     /// The row of this job.
     Put(#[serde(borrow)] Row<'a>),
     /// Parts of the row of this job, which is there.
-    Part(#[serde(borrow)] Part<'a>),
+    Part(#[serde(borrow)] RowPart<'a>),
     /// The row of this job is gone.
     Gone(&'a str),
     /// The jobs that follow are claimed by this node under this fence.
@@ -41,7 +41,7 @@ pub(super) enum Change<'a> {
     /// Whether this node, which has rows, has released its lease.
     Lease(&'a str, bool),
     /// The state of the topic, without the pauses of its groups.
-    State(Box<State>),
+    State(Box<KeptTopicState>),
     /// The pause of this group, or none.
     PauseOfGroup(&'a str, Option<Cow<'a, Pause>>),
     /// The history of this job, or none.
@@ -109,7 +109,7 @@ pub(super) struct Notes<'a> {
 
 /// What is different in a row.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Part<'a> {
+pub(super) struct RowPart<'a> {
     pub(super) id: &'a str,
     pub(super) place: Option<KeptTime>,
     pub(super) crashes: Option<u32>,
@@ -122,7 +122,7 @@ pub(super) struct Part<'a> {
 
 /// The state of a topic. Its own encoding, which people read, has limits that cannot be read back.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct State {
+pub(super) struct KeptTopicState {
     pause: Option<Pause>,
     drain: Option<Drain>,
     delay: Option<TopicDelay>,
@@ -138,7 +138,7 @@ struct KeptLimit {
     since: Timestamp,
 }
 
-impl State {
+impl KeptTopicState {
     pub(super) fn of(TopicState { pause, drain, delay, limits }: &TopicState) -> Self {
         let kept = |TopicLimit { limit, reason, by, since }: &TopicLimit| KeptLimit {
             kind: limit.kind(),

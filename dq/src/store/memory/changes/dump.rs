@@ -18,11 +18,11 @@ use crate::time::Timestamp;
 
 /// How far a dump has come.
 #[derive(Debug, Clone, Default)]
-pub struct DumpCursor(Part);
+pub struct DumpCursor(DumpPart);
 
 /// The place that is dumped, and the last row that was.
 #[derive(Debug, Clone)]
-enum Part {
+enum DumpPart {
     Timed(usize, Option<(Timestamp, JobId)>),
     Running(Option<(NodeId, JobId)>),
     Broadcasts(Option<(Timestamp, JobId)>),
@@ -37,7 +37,7 @@ enum Part {
     SetMembers(Option<(JobId, MemberState, Member)>),
 }
 
-impl Default for Part {
+impl Default for DumpPart {
     fn default() -> Self {
         Self::Timed(0, None)
     }
@@ -127,33 +127,39 @@ impl Topic {
     }
 
     /// Writes what fits of a place. Returns whether that was all, and the next place.
-    fn dump_part(&self, part: &mut Part, page: &mut Page<'_>) -> (bool, Option<Part>) {
+    fn dump_part(&self, part: &mut DumpPart, page: &mut Page<'_>) -> (bool, Option<DumpPart>) {
         let (is_finished, next) = match part {
-            Part::Timed(n, after) => {
-                let next = if *n + 1 < TimedPlace::ALL.len() { Part::Timed(*n + 1, None) } else { Part::Running(None) };
+            DumpPart::Timed(n, after) => {
+                let next = if *n + 1 < TimedPlace::ALL.len() {
+                    DumpPart::Timed(*n + 1, None)
+                } else {
+                    DumpPart::Running(None)
+                };
                 (self.dump_timed(TimedPlace::ALL[*n], after, page), next)
             }
-            Part::Running(after) => (self.dump_runs(after, page), Part::Broadcasts(None)),
-            Part::Broadcasts(after) => {
+            DumpPart::Running(after) => (self.dump_runs(after, page), DumpPart::Broadcasts(None)),
+            DumpPart::Broadcasts(after) => {
                 let items = self.broadcasts.after(after.clone());
                 let write = |to: &mut Writer<'_>, (id, due, record): (&_, _, &_)| to.broadcast(id, Some((due, record)));
-                (page.fill(after, items, write, |(id, due, _)| (due, id.clone())), Part::State)
+                (page.fill(after, items, write, |(id, due, _)| (due, id.clone())), DumpPart::State)
             }
-            Part::State => (self.dump_settings(page), Part::PausesOfGroups(None)),
-            Part::PausesOfGroups(after) => {
-                (page.kept(after, self.jobs.paused_groups(), change::pause_of_group), Part::Histories(None))
+            DumpPart::State => (self.dump_settings(page), DumpPart::PausesOfGroups(None)),
+            DumpPart::PausesOfGroups(after) => {
+                (page.kept(after, self.jobs.paused_groups(), change::pause_of_group), DumpPart::Histories(None))
             }
-            Part::Histories(after) => (page.kept(after, &self.histories.kept, change::history), Part::Taken(None)),
-            Part::Taken(after) => (page.kept(after, &self.taken, change::taken), Part::Positions(None)),
-            Part::Positions(after) => (self.dump_positions(after, page), Part::Outbox(None)),
-            Part::Outbox(after) => (self.dump_outbox(after, page), Part::Members(None)),
-            Part::Members(after) => (page.kept(after, &self.members, change::member), Part::Sets(None)),
-            Part::Sets(after) => {
+            DumpPart::Histories(after) => {
+                (page.kept(after, &self.histories.kept, change::history), DumpPart::Taken(None))
+            }
+            DumpPart::Taken(after) => (page.kept(after, &self.taken, change::taken), DumpPart::Positions(None)),
+            DumpPart::Positions(after) => (self.dump_positions(after, page), DumpPart::Outbox(None)),
+            DumpPart::Outbox(after) => (self.dump_outbox(after, page), DumpPart::Members(None)),
+            DumpPart::Members(after) => (page.kept(after, &self.members, change::member), DumpPart::Sets(None)),
+            DumpPart::Sets(after) => {
                 let sets = self.job_sets.after(after.clone());
                 let write = |to: &mut Writer<'_>, (name, set): (&_, &_)| to.push(&Change::set(name, Some(set)));
-                (page.fill(after, sets, write, |(name, _)| name.clone()), Part::SetMembers(None))
+                (page.fill(after, sets, write, |(name, _)| name.clone()), DumpPart::SetMembers(None))
             }
-            Part::SetMembers(after) => return (self.dump_set_members(after, page), None),
+            DumpPart::SetMembers(after) => return (self.dump_set_members(after, page), None),
         };
         (is_finished, Some(next))
     }

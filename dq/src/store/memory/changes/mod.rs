@@ -17,7 +17,7 @@ mod dump;
 mod read;
 mod write;
 
-pub use read::{BadChanges, Damage, Part, PassedOver, Replay};
+pub use read::{BadChanges, Damage, PassedOver, Replay, ReplayPart};
 
 #[cfg(test)]
 pub(super) use read::ends_of;
@@ -27,7 +27,7 @@ pub use dump::DumpCursor;
 use std::mem;
 
 use super::job_sets::Touched;
-use super::outbox;
+use super::outbox::OutboxChange;
 use super::places::Log;
 use super::topic::Topic;
 use change::Change;
@@ -65,12 +65,12 @@ impl Topic {
         }
         for (target, change) in self.outbox.touched.take() {
             match change {
-                outbox::Change::New(position) => {
+                OutboxChange::New(position) => {
                     if let Some(kept) = self.outbox.entry(&target, position) {
                         writer.push(&Change::outbox(&target, position, kept));
                     }
                 }
-                outbox::Change::Gone(at) => {
+                OutboxChange::Gone(at) => {
                     let gone = self.outbox.gone(&target, at);
                     writer.push(&Change::OutboxGone(target, gone));
                 }

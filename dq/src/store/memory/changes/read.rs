@@ -67,12 +67,12 @@ pub enum Replay {
 
 /// Which jobs are loaded: all, or one part of several, by their ids. So a directory that is larger than the memory is read part by part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Part {
+pub struct ReplayPart {
     number: u64,
     of: u64,
 }
 
-impl Part {
+impl ReplayPart {
     /// All jobs.
     pub const WHOLE: Self = Self { number: 0, of: 1 };
 
@@ -115,7 +115,7 @@ pub(super) struct Reader<'a> {
     /// Where the change begins that was read last.
     at: usize,
     pub(super) replay: Replay,
-    pub(super) part: Part,
+    pub(super) part: ReplayPart,
     /// From where on times count.
     pub(super) origin: u64,
     /// The last claim.
@@ -124,7 +124,7 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(all: &'a [u8], replay: Replay, part: Part) -> Self {
+    pub(super) fn new(all: &'a [u8], replay: Replay, part: ReplayPart) -> Self {
         let passed = PassedOver::default();
         Self { all, left: all, at: 0, replay, part, origin: 0, claim: None, passed }
     }
@@ -195,7 +195,7 @@ impl<'a> Reader<'a> {
 /// Where each change ends, and its kind.
 #[cfg(test)]
 pub(in super::super) fn ends_of(changes: &[u8]) -> Vec<(usize, String)> {
-    let mut reader = Reader::new(changes, Replay::Strict, Part::WHOLE);
+    let mut reader = Reader::new(changes, Replay::Strict, ReplayPart::WHOLE);
     let mut ends = Vec::new();
     while let Some(change) = reader.next().expect("they are sound") {
         let kind = format!("{change:?}").split(['(', ' ']).next().unwrap_or_default().to_owned();

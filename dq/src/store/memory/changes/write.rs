@@ -6,7 +6,7 @@ use postcard::ser_flavors::Flavor;
 
 use super::super::kept::{Item, Kept};
 use super::super::places::{Changed, Holder, Holders, Place, Run, Slot, Touch};
-use super::change::{Change, KeptPlace, KeptTime, Notes, Part, Row, State, Time};
+use super::change::{Change, KeptPlace, KeptTime, KeptTopicState, Notes, Row, RowPart, Time};
 use crate::job::{Fence, JobId, NodeId, Record};
 use crate::store::raw::Raw;
 use crate::store::{HistorySetting, TopicState};
@@ -123,7 +123,7 @@ impl<'a> Writer<'a> {
             }
             _ => None,
         };
-        self.push(&Change::Part(Part {
+        self.push(&Change::Part(RowPart {
             id: id.as_str(),
             place,
             crashes: touched.has(Touch::CRASHES).then_some(slot.crashes),
@@ -148,7 +148,7 @@ impl<'a> Writer<'a> {
     }
 
     pub(super) fn settings(&mut self, state: &TopicState, history: HistorySetting) {
-        self.push(&Change::State(Box::new(State::of(state))));
+        self.push(&Change::State(Box::new(KeptTopicState::of(state))));
         self.push(&Change::HistorySetting(history));
     }
 

@@ -17,7 +17,7 @@ use crate::store::{GroupSeen, GroupsPage, GroupsRequest, Rate};
 use crate::time::Timestamp;
 
 /// Where a waiting job stands in its group: due time, order of the adds, and id.
-type Entry = (Timestamp, u64, JobId);
+type GroupEntry = (Timestamp, u64, JobId);
 
 /// The last of the turns.
 const BORROWERS: usize = Priority::ALL.len();
@@ -74,7 +74,7 @@ impl Groups {
 
 #[derive(Debug, Clone, Default)]
 struct Group {
-    waiting: BTreeSet<Entry>,
+    waiting: BTreeSet<GroupEntry>,
     seats: BTreeSet<JobId>,
 }
 
@@ -125,7 +125,7 @@ impl Member {
 }
 
 /// The group and the entry of a slot that waits in one.
-fn entry_of(id: &JobId, slot: &Slot) -> Option<(SmolStr, Entry)> {
+fn entry_of(id: &JobId, slot: &Slot) -> Option<(SmolStr, GroupEntry)> {
     let (Some(member), Place::Timed(TimedPlace::Delayed, due)) = (&slot.member, &slot.place) else { return None };
     (!slot.has_seat).then(|| (member.name.clone(), (*due, member.order, id.clone())))
 }

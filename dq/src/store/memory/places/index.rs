@@ -20,23 +20,23 @@ const OPEN: usize = Priority::ALL.len();
 
 /// The part of an index in which a job is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Part(usize);
+pub(super) struct IndexPart(usize);
 
-impl Part {
+impl IndexPart {
     pub(super) const fn of(priority: Priority, is_blocked: bool) -> Self {
         Self(priority as usize + if is_blocked { OPEN } else { 0 })
     }
 }
 
 impl PlaceIndex {
-    pub(super) fn insert(&mut self, part: Part, at: Timestamp, id: JobId) {
+    pub(super) fn insert(&mut self, part: IndexPart, at: Timestamp, id: JobId) {
         if id.schedule_name().is_some() {
             self.ticks.insert(at, id.clone());
         }
         self.parts[part.0].insert(at, id);
     }
 
-    pub(super) fn remove(&mut self, part: Part, at: Timestamp, id: &JobId) {
+    pub(super) fn remove(&mut self, part: IndexPart, at: Timestamp, id: &JobId) {
         if id.schedule_name().is_some() {
             self.ticks.remove(at, id);
         }
@@ -53,13 +53,13 @@ impl PlaceIndex {
     }
 
     /// Removes and returns the id that goes first of those at `until` or earlier, with its part and its time.
-    pub(super) fn pop_due(&mut self, until: Timestamp, ageing: Duration) -> Option<(Part, Timestamp, JobId)> {
+    pub(super) fn pop_due(&mut self, until: Timestamp, ageing: Duration) -> Option<(IndexPart, Timestamp, JobId)> {
         let (_, priority) = self.next_due(until, ageing)?;
         let (at, id) = self.parts[priority as usize].pop_due(until)?;
         if id.schedule_name().is_some() {
             self.ticks.remove(at, &id);
         }
-        Some((Part::of(priority, false), at, id))
+        Some((IndexPart::of(priority, false), at, id))
     }
 
     /// The earliest schedule and its time.
@@ -69,13 +69,14 @@ impl PlaceIndex {
 
     /// Whether a job has another priority than the normal one.
     pub(super) fn has_priorities(&self) -> bool {
-        let is_used =
-            |priority: Priority| [false, true].map(|is_blocked| self.parts[Part::of(priority, is_blocked).0].len());
+        let is_used = |priority: Priority| {
+            [false, true].map(|is_blocked| self.parts[IndexPart::of(priority, is_blocked).0].len())
+        };
         [Priority::High, Priority::Low].into_iter().flat_map(is_used).any(|count| count > 0)
     }
 
     /// Whether the index has this id at this time.
-    pub(super) fn contains(&self, part: Part, at: Timestamp, id: &JobId) -> bool {
+    pub(super) fn contains(&self, part: IndexPart, at: Timestamp, id: &JobId) -> bool {
         self.parts[part.0].contains(at, id)
     }
 
@@ -106,7 +107,7 @@ impl PlaceIndex {
     /// The same, by priority.
     pub(crate) fn due_by_priority(&self, until: Timestamp) -> [usize; Priority::ALL.len()] {
         Priority::ALL.map(|priority| {
-            let parts = [false, true].map(|is_blocked| &self.parts[Part::of(priority, is_blocked).0]);
+            let parts = [false, true].map(|is_blocked| &self.parts[IndexPart::of(priority, is_blocked).0]);
             parts.iter().map(|part| part.count_due(until)).sum()
         })
     }

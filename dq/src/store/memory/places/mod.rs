@@ -34,7 +34,7 @@ pub(super) use touched::{Log, Touch};
 
 pub(super) use groups::Seats;
 use groups::{Groups, Member};
-use index::Part;
+use index::IndexPart;
 use rows::{Position, Rows};
 use touched::Touched;
 
@@ -85,8 +85,25 @@ fn enter(schedules: &mut BTreeSet<JobId>, id: &JobId) {
     }
 }
 
+/// What a claim wants: up to `limit` jobs of a place whose time is `until` or earlier, with up to `bytes` of records, and as the pace allows.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wanted {
+    pub(super) place: TimedPlace,
+    pub(super) until: Timestamp,
+    pub(super) limit: usize,
+    pub(super) bytes: usize,
+    pub(super) pace: Option<Pace>,
+}
+
+/// Under what a node holds what it claims: the fence, and the end of the lease.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ClaimTerms {
+    pub(super) fence: Fence,
+    pub(super) lease: Timestamp,
+}
+
 /// What a claim takes out of an index.
-type Claimed = (Part, Timestamp, JobId);
+type Claimed = (IndexPart, Timestamp, JobId);
 
 /// The index of each [`TimedPlace`].
 type Timed = [PlaceIndex; 4];
@@ -266,15 +283,16 @@ impl Jobs {
         }
     }
 
-    /// Gives `node` up to `limit` jobs of a place whose time is `until` or earlier, with up to `bytes` of records, under
-    /// this fence and lease. Of DELAYED jobs those go first that their priorities say under this ageing, and of a group no more have a
-    /// seat than `seats` says, or are claimed than its rate says.
+    /// Gives `node` what is wanted. Of DELAYED jobs those go first that their priorities say under this ageing, and of a group no more have a seat
+    /// than `seats` says, or are claimed than its rate says.
     pub(super) fn claim(
         &mut self,
-        ((place, until, limit, bytes), pace): ((TimedPlace, Timestamp, usize, usize), Option<Pace>),
-        (ageing, seats, rate): (Duration, Seats, Option<Rate>),
+        Wanted { place, until, limit, bytes, pace }: Wanted,
+        ageing: Duration,
+        seats: Seats,
+        rate: Option<Rate>,
         node: &NodeId,
-        (fence, lease): (Fence, Timestamp),
+        terms: ClaimTerms,
     ) -> (Vec<Claim>, Option<Weight>) {
         let is_delayed = place == TimedPlace::Delayed;
         if limit == 0 || !(self.index(place).is_due(until) || is_delayed && self.is_due(until)) {
@@ -304,11 +322,11 @@ impl Jobs {
             let index = &mut self.timed[place as usize];
             due.drain(count..).for_each(|(part, at, id)| index.insert(part, at, id));
         }
-        (self.run(due, node, (fence, lease)), refused)
+        (self.run(due, node, terms), refused)
     }
 
-    /// Gives `node` what was taken out of an index, under this fence and lease.
-    fn run(&mut self, due: Vec<Claimed>, node: &NodeId, (fence, lease): (Fence, Timestamp)) -> Vec<Claim> {
+    /// Gives `node` what was taken out of an index.
+    fn run(&mut self, due: Vec<Claimed>, node: &NodeId, ClaimTerms { fence, lease }: ClaimTerms) -> Vec<Claim> {
         if due.is_empty() {
             return Vec::new();
         }

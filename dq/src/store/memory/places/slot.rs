@@ -9,7 +9,7 @@ use std::ops::Deref;
 use serde::{Deserialize, Serialize};
 
 use super::groups::Member;
-use super::index::Part;
+use super::index::IndexPart;
 use super::rows::{Position, Rows};
 use super::touched::{Touch, Touched};
 use crate::job::{Isolation, JobId, Metadata, NodeId, Priority, Progress, Record, State, Token};
@@ -157,8 +157,8 @@ impl Slot {
     }
 
     /// The part of the index of its place in which the job is.
-    pub(super) const fn part(&self) -> Part {
-        Part::of(self.priority, self.is_blocked)
+    pub(super) const fn part(&self) -> IndexPart {
+        IndexPart::of(self.priority, self.is_blocked)
     }
 
     /// The part of the index in which a job with this record is: all other places than DELAYED have one part.

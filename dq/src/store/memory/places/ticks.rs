@@ -1,7 +1,7 @@
 //! The schedules that are due go before all jobs where gates may hold jobs back (rule 30).
 
-use super::{Claimed, Jobs, TimedPlace, fitting};
-use crate::job::{Fence, NodeId};
+use super::{ClaimTerms, Claimed, Jobs, TimedPlace, fitting};
+use crate::job::NodeId;
 use crate::store::step::Claim;
 use crate::time::Timestamp;
 
@@ -19,15 +19,17 @@ impl Jobs {
     /// Gives `node` up to `limit` schedules that are due at `until` or earlier, with up to `bytes` of records, and no other job.
     pub(crate) fn claim_ticks(
         &mut self,
-        (until, limit, bytes): (Timestamp, usize, usize),
+        until: Timestamp,
+        limit: usize,
+        bytes: usize,
         node: &NodeId,
-        held: (Fence, Timestamp),
+        terms: ClaimTerms,
     ) -> Vec<Claim> {
         let mut due: Vec<_> = std::iter::from_fn(|| self.pop_tick(until)).take(limit).collect();
         let size = |(_, _, id): &Claimed| self.get(id).map_or(0, |slot| slot.record.as_bytes().len());
         let count = fitting(due.iter().map(size), bytes);
         due.drain(count..).for_each(|claimed| self.put_back(claimed));
-        self.run(due, node, held)
+        self.run(due, node, terms)
     }
 
     fn pop_tick(&mut self, until: Timestamp) -> Option<Claimed> {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use futures_util::FutureExt;
 use tokio::sync::oneshot;
 
-use super::super::{MemoryStore, Part, Position, Replay, Sink};
+use super::super::{MemoryStore, Position, Replay, ReplayPart, Sink};
 use super::*;
 use crate::store::{Answer, Link, Pending, Producer, Store, StoreError};
 
@@ -189,7 +189,8 @@ fn the_changes_of_a_topic_have_the_order_of_its_steps_whoever_takes_them() {
     });
     let copy = MemoryStore::new(Arc::new(Still));
     let all = dq.sink.changes.lock().unwrap();
-    all.iter().for_each(|changes| drop(copy.replay(&key("topic"), changes, Replay::Strict, Part::WHOLE).unwrap()));
+    all.iter()
+        .for_each(|changes| drop(copy.replay(&key("topic"), changes, Replay::Strict, ReplayPart::WHOLE).unwrap()));
     let get = |store: &MemoryStore| store.get(&key("topic"), &[id("a")]).now_or_never().unwrap().unwrap();
     assert_eq!((get(&copy), all.len()), (get(&dq.store), 200));
 }
@@ -204,7 +205,7 @@ fn fences_go_on_above_those_of_the_process_before_in_old_topics_and_in_new_ones(
     assert_eq!(dq.store.highest_fence().unwrap(), first);
     let mut later = Journaled::new();
     for changes in dq.sink.changes.lock().unwrap().iter() {
-        later.store.replay(&key("topic"), changes, Replay::Strict, Part::WHOLE).unwrap();
+        later.store.replay(&key("topic"), changes, Replay::Strict, ReplayPart::WHOLE).unwrap();
     }
     assert_eq!(later.store.highest_fence().unwrap(), first, "the row has it");
     later.store.raise_fence(Fence(first.0 + 70)).unwrap();

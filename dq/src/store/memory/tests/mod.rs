@@ -3,7 +3,6 @@
 
 mod changes;
 mod durable;
-mod histories;
 mod own;
 mod store;
 mod time_index;

@@ -56,7 +56,7 @@ fn a_retry_does_not_write_its_payload_again() {
 }
 
 /// Changes of every kind, one step each: with all that the format has.
-fn every_kind() -> (Vec<Vec<u8>>, State) {
+fn every_kind() -> (Vec<Vec<u8>>, JournaledState) {
     let mut bench = logged();
     let mut all = Vec::new();
     let mut step = |bench: &mut Bench, act: &dyn Fn(&mut Bench)| {

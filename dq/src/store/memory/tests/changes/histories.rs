@@ -22,7 +22,7 @@ fn on_histories(seed: u8, kinds: u8, cases: u32, longest: usize, check: impl Fn(
 }
 
 /// The changes of each step, and the state after it.
-fn journal(steps: &[Step]) -> Vec<(Vec<u8>, State)> {
+fn journal(steps: &[Step]) -> Vec<(Vec<u8>, JournaledState)> {
     let mut bench = logged();
     let one = |step: &Step| {
         take(&mut bench, *step);

@@ -79,11 +79,7 @@ fn a_set_comes_back_at_each_step_of_its_life() {
     }
     relay(&mut bench, &mut all);
     check(&mut bench, &all);
-    assert_eq!(
-        bench.topic.state(&id("then")),
-        Some(crate::job::State::Delayed),
-        "the delete of the last member has ended the set"
-    );
+    assert_eq!(bench.topic.state(&id("then")), Some(State::Delayed), "the delete of the last member has ended the set");
     assert_eq!(bench.topic.job_sets.bytes, super::super::super::places::bytes_of_row(&id("s"), 128));
     bench.advance(Duration::from_secs(2 * 86_400));
     change(&mut bench, SetVerb::End(name(), vec![(id("a"), MemberEnd::Acked)]), &mut all);

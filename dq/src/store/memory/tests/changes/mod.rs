@@ -13,7 +13,7 @@ use super::*;
 use crate::store::HistorySetting;
 
 /// Everything that is journaled of a topic.
-type State = (
+type JournaledState = (
     BTreeMap<JobId, String>,
     BTreeMap<JobId, (Timestamp, Record)>,
     Vec<NodeId>,
@@ -22,7 +22,7 @@ type State = (
     Vec<String>,
 );
 
-fn state(topic: &Topic) -> State {
+fn state(topic: &Topic) -> JournaledState {
     assert!(topic.jobs.is_consistent());
     let runs = topic.jobs.iter().filter_map(|(_, slot)| slot.run());
     assert!(runs.into_iter().all(|run| run.token.fence <= topic.fence), "no later claim gets the fence of a run");
