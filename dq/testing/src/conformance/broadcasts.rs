@@ -100,7 +100,7 @@ pub async fn expired_broadcast_is_dropped(t: &Topic) {
     t.add_job(broadcast("default")).await;
     t.advance(ms(2)).await;
     t.add_job(NewJob { expires_after: Some(secs(5)), ..broadcast("last") }).await;
-    t.advance(ms(4_999)).await;
+    t.advance(ms(5_000)).await;
     t.add_job(NewJob { expires_after: Some(secs(5)), ..broadcast("fresh") }).await;
     let mut subscriber = t.subscribe("n").await;
     let published = publish(t, "n", 1_000).await;
