@@ -31,8 +31,8 @@ pub fn stand_in<T>() -> T {
 
 // The payload of a schedule above a listener: that of `Default`, if there is one.
 
-/// Asks whether a payload has a default. `DefaultPayload::<P>::MAKE` is that of the type itself if `P: Default`, otherwise that of
-/// [`NoDefault`], because the compiler prefers what belongs to a type.
+/// Asks whether a payload has a default. `DefaultPayload::<P>::MAKE` is the constant of the type itself if `P: Default`, otherwise the
+/// one of [`NoDefault`], because the compiler prefers what belongs to a type.
 #[derive(Debug)]
 pub struct DefaultPayload<P>(PhantomData<P>);
 

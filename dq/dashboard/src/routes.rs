@@ -64,7 +64,7 @@ async fn healthz() -> &'static str {
     "lives\n"
 }
 
-/// The store answered within two seconds, now or a second ago; 503 otherwise. It does not say why to whoever asks: the pages do.
+/// The store answered within two seconds, now or a second ago; 503 otherwise. It does not say why; the pages do.
 async fn readyz(State(app): State<Shared>) -> Response {
     match app.ready.of(&app.provider).await {
         true => "ready\n".into_response(),

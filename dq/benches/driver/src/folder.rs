@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// A folder of this process alone, which nobody has made yet. Dropping it removes what is there.
+/// A folder of this process alone. It does not exist yet; dropping this removes it with what is in it.
 #[derive(Debug)]
 pub struct Folder(pub PathBuf);
 

@@ -43,7 +43,7 @@ impl Listener {
 
 /// The producer of the topic, as moves name it.
 fn by(told: &JobMove) -> String {
-    histories::by(told).unwrap_or_else(|| panic!("nobody asked for {told:?}")).to_owned()
+    histories::by(told).unwrap_or_else(|| panic!("{told:?} names no caller")).to_owned()
 }
 
 /// A run is told from the add to its end: lateness, retry with cause and next due time, rejoin, park, dead and requeue (rule 31).

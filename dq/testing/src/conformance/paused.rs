@@ -39,7 +39,7 @@ pub async fn paused_topic_claims_nothing(t: &Topic) {
     assert_eq!((answer.claims.len(), answer.state), (2, None));
 }
 
-/// The answers about a topic that nobody has touched tell nothing; once it is paused, sweep, scan and the query tell of that as well (rule 29).
+/// Sweep, scan and the query say nothing of an untouched topic, and tell of its pause once it is paused (rule 29).
 pub async fn every_answer_about_a_topic_tells_of_its_pause(t: &Topic) {
     t.add("a").await;
     let answer = t.transfer("n", 10).await;
