@@ -44,6 +44,7 @@ impl Errors {
 
 /// The candidate that `word` probably misspells.
 pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let word = dq_grammar::present_name(word);
     let rated = candidates.into_iter().map(|candidate| (strsim::jaro_winkler(word, candidate), candidate));
     let near = |candidate: &str| word.len() >= 5 && strsim::osa_distance(word, candidate) <= 2;
     let likely = rated.filter(|(likeness, candidate)| *likeness > 0.8 || near(candidate));
@@ -68,6 +69,11 @@ mod tests {
     fn a_misspelt_word_is_recognised_and_another_word_is_not() {
         assert_eq!(nearest("topc", ["timeout", "topic"]), Some("topic"));
         assert_eq!(nearest("tipoc", ["timeout", "topic"]), Some("topic"));
+        assert_eq!(
+            nearest("final_retry", ["timeout", "on_exhausted"]),
+            Some("on_exhausted"),
+            "as the source documents say"
+        );
         assert_eq!(nearest("priority", ["timeout", "topic"]), None);
     }
 

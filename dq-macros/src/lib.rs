@@ -65,7 +65,7 @@ use proc_macro::TokenStream;
 /// | `deliver = "both"` | who receives a due job: `"queue"` (one listener), `"broadcast"` (every connected node that listens to the topic as a broadcast channel) or `"both"` | `"queue"` |
 /// | `max_waiting = 10_000` | how many jobs of the topic may wait: an add beyond that is refused with `Refusal::TopicFull`; `set_limit` overrides it | any number |
 /// | `group_max_waiting = 100` | how many jobs of the same group may wait: an add beyond that is refused with `Refusal::GroupFull`; `set_limit` overrides it | any number |
-/// | `priority = "high"` | which due jobs go first: `"high"`, `"normal"` or `"low"`; the setting `ageing` of the topic says how long a job may be overtaken | `"normal"` |
+/// | `priority = "high"` | which due jobs go first: `"high"`, `"normal"` or `"low"`; the setting `priority_ageing` of the topic says how long a job may be overtaken | `"normal"` |
 /// | `unique_for = "24h"` | for how long after its add the id of a job counts as existing, even if the job has ended or was deleted; 1 s to 30 days. Needs an id | as long as the job exists |
 /// | `group = "{customer}"` | the group of the job, built from fields: only so many jobs of a group run at a time as the setting `group_concurrency` of the topic says | no group |
 /// | `weight = "{tokens}"` | how much of the `rate` and of the `group_rate` of the topic the start of the job spends, built from fields: 1 to 10,000 | 1 |
@@ -160,7 +160,7 @@ pub fn derive_delay_job(item: TokenStream) -> TokenStream {
 /// # struct Orders;
 /// # impl Orders { async fn mail(&self, _: &str) -> Result<(), std::fmt::Error> { Ok(()) } }
 ///
-/// #[delay_listener(timeout = "5s", final_retry = "give_up")]
+/// #[delay_listener(timeout = "5s", on_exhausted = "give_up")]
 /// async fn remind(job: Job<Remind>, orders: &Arc<Orders>) -> Result<(), JobError> {
 ///     orders.mail(&job.who).await?;
 ///     Ok(())
@@ -173,12 +173,12 @@ pub fn derive_delay_job(item: TokenStream) -> TokenStream {
 ///
 /// The macro adds a struct of the function's name with a field for each dependency; it is private unless
 /// `register = false`, so only the module of the function can say `.listener::<remind>()`. Write a struct yourself if the
-/// listener needs more: `process_unacked`, a `final_retry` with dependencies, state of its own, or generics. A function
+/// listener needs more: `on_park_timeout`, a `on_exhausted` with dependencies, state of its own, or generics. A function
 /// inside an `impl` cannot be a listener.
 ///
 /// # Batches
 ///
-/// A listener may take many jobs at once: a function with `batch: Batch<P>` instead of the job, or a struct that has `batch = 500` in
+/// A listener may take many jobs at once: a function with `batch: Batch<P>` instead of the job, or a struct that has `batch_size = 500` in
 /// its attribute and implements `BatchListener` instead of `DelayListener`. The batch decides each job; for all others, `Ok(())`
 /// is the ack. `.batch_listener::<L>()` names it where `register = false`.
 ///
@@ -190,7 +190,7 @@ pub fn derive_delay_job(item: TokenStream) -> TokenStream {
 /// # struct CloseOrder { #[job(id)] order: u64 }
 /// # async fn close_all(orders: &[u64]) -> Result<Vec<u64>, std::fmt::Error> { Ok(vec![]) }
 ///
-/// #[delay_listener(batch = 500, concurrency = 2)]
+/// #[delay_listener(batch_size = 500, concurrency = 2)]
 /// async fn close(batch: Batch<CloseOrder>) -> Result<(), JobError> {
 ///     let orders: Vec<u64> = batch.iter().map(|job| job.order).collect();
 ///     let unknown = close_all(&orders).await?; // an error fails every job
@@ -209,7 +209,7 @@ pub fn derive_delay_job(item: TokenStream) -> TokenStream {
 /// |---|---|---|
 /// | `topic = "order-timeout"` | the payload's topic, for the reader; the compiler rejects another one | the payload's |
 #[doc = dq_grammar::topic_settings!(attribute_rows)]
-/// | `final_retry = "give_up"` | functions only: the path of an `async fn(Job<P>, &Failure)` that dq calls when no attempt is left | dq logs a warning |
+/// | `on_exhausted = "give_up"` | functions only: the path of an `async fn(Job<P>, &Failure)` that dq calls when no attempt is left | dq logs a warning |
 /// | `register = false` | the listener does not register itself: name it with `.listener::<L>()` | `true` |
 /// | `crate = "work::dq"` | the path to dq, if it is not a dependency of yours | the dependency, also if Cargo.toml renames it |
 ///

@@ -56,7 +56,7 @@ async fn single(job: Job<Nothing>, tally: &Tally, takes: &CallTakes) -> Result<(
     Ok(())
 }
 
-#[delay_listener(register = false, batch = 500)]
+#[delay_listener(register = false, batch_size = 500)]
 async fn batch(batch: Batch<Nothing>, tally: &Tally, takes: &CallTakes) -> Result<Decided, JobError> {
     std::hint::black_box(&batch);
     takes.call().await;

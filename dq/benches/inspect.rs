@@ -79,7 +79,7 @@ impl Reads<'_> {
 
     async fn round(&mut self, look: &Inspector, jobs: usize) {
         let (all, none) = (JobFilter::default(), JobFilter { attempts: Some(9), ..JobFilter::default() });
-        let now = self.time("topic", look.topic(TOPIC)).await.unwrap().clock;
+        let now = self.time("topic", look.topic(TOPIC)).await.unwrap().store_time;
         self.time("page of topics", look.topics(None)).await.unwrap();
         self.time("page of nodes", look.nodes(TOPIC, None)).await.unwrap();
         self.time("job", look.job(TOPIC, id(jobs / 2).as_str())).await.unwrap();
@@ -91,7 +91,7 @@ impl Reads<'_> {
         self.time("page of running jobs", look.jobs(TOPIC, State::Running, &all, None)).await.unwrap();
         self.time("filter over running jobs", look.jobs(TOPIC, State::Running, &none, None)).await.unwrap();
         self.time("timeline", look.timeline(TOPIC)).await.unwrap();
-        self.time("outlook of the days", look.outlook(TOPIC, Scale::Days, now)).await.unwrap();
+        self.time("timeline_for of the days", look.timeline_for(TOPIC, Scale::Days, now)).await.unwrap();
         self.time("why, behind others", look.why(TOPIC, id(jobs / 3 - 1).as_str())).await.unwrap();
         self.time("why, running", look.why(TOPIC, id(NODES * HELD - 1).as_str())).await.unwrap();
         let mut bulk = look.bulk(TOPIC, State::Delayed, middle, BulkAction::Delete).unwrap();

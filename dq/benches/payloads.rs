@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use dq::job::{AppName, Cause, Codec, JobId, Metadata, NodeId, ProducerId, Record, Sequence, TopicKey, TopicName};
 use dq::store::redis::RedisStore;
-use dq::store::step::{Change, Claim, Outcome, Reconcile, Sequenced, Settle, Transfer, USUAL_BYTES};
+use dq::store::step::{Change, Claim, DEFAULT_BYTES, Outcome, Reconcile, Sequenced, Settle, Transfer};
 use dq::store::{Link, NewJob, Numbered, Producer, Store};
 use dq_bench::bare::Scripts;
 use dq_bench::server::ask;
@@ -73,7 +73,10 @@ impl Steps {
             metadata: metadata.cloned(),
         };
         let outcomes = claims.iter().map(outcome).collect();
-        self.link.step(Settle { last_seen: self.last_seen, lease: LEASE, bytes: USUAL_BYTES, outcomes }).await.unwrap();
+        self.link
+            .step(Settle { last_seen: self.last_seen, lease: LEASE, bytes: DEFAULT_BYTES, outcomes })
+            .await
+            .unwrap();
     }
 }
 
@@ -101,7 +104,7 @@ async fn by_dq(bench: &mut Bench, server: &Server, kb: usize, jobs: usize) {
     note("settle: retry", script_us(server, steps.settle(&claims, &retry, Some(&failed))).await);
     note("transfer of failed jobs", script_us(server, async { claims = steps.transfer(jobs, jobs, most).await }).await);
     note("settle: rollback", script_us(server, steps.settle(&claims, &Change::Rollback, None)).await);
-    let by_bytes = script_us(server, async { claims = steps.transfer(jobs, jobs, USUAL_BYTES).await });
+    let by_bytes = script_us(server, async { claims = steps.transfer(jobs, jobs, DEFAULT_BYTES).await });
     note("transfer by 1 MiB", by_bytes.await);
     note("settle: ack", script_us(server, steps.settle(&claims, &Change::Ack, None)).await);
 }
@@ -158,7 +161,7 @@ async fn pings_beside_dq(bench: &mut Bench, server: &Server) {
     let drain = async {
         let mut drained = 0;
         while drained < LARGE {
-            let claims = steps.transfer(1, LARGE, USUAL_BYTES).await;
+            let claims = steps.transfer(1, LARGE, DEFAULT_BYTES).await;
             drained += claims.len();
             steps.settle(&claims, &Change::Ack, None).await;
         }

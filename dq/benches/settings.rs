@@ -21,8 +21,8 @@ type Settings = fn(TopicOverrides) -> TopicOverrides;
 /// What a topic keeps.
 const KEPT: [(&str, Settings); 3] = [
     ("statistics", |topic| topic.statistics(true)),
-    ("history = 20", |topic| topic.history(20)),
-    ("history = 20, history_after = 1h", |topic| topic.history(20).history_after("1h")),
+    ("history_max = 20", |topic| topic.history_max(20)),
+    ("history_max = 20, history_retention = 1h", |topic| topic.history_max(20).history_retention("1h")),
 ];
 
 #[tokio::main]

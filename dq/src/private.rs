@@ -3,11 +3,11 @@
 use std::marker::PhantomData;
 pub use std::vec::Vec;
 
-pub use dq_grammar::{BadName, BadValue};
+pub use dq_grammar::{InvalidName, InvalidValue};
 pub use inventory;
 
 pub use crate::broadcast::{BroadcastListener, Declared as BroadcastDeclared};
-pub use crate::job::{DelayJob, Deliver, GroupName, JobDefaults, JobId, Payload, Priority, ToJobId, Weight};
+pub use crate::job::{DelayJob, Delivery, GroupName, JobDefaults, JobId, Payload, Priority, ToJobId, Weight};
 pub use crate::listener::{
     Batch, BatchListener, Channel, Decided, Declared, DelayListener, Dependency, Failure, Injectable, Injector, Job,
     JobError, Missing, Registration,

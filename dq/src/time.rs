@@ -7,13 +7,13 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use dq_grammar::{BadValue, parse_time};
+use dq_grammar::{InvalidValue, parse_time};
 
 mod delay;
 
 pub use delay::IntoDelay;
 #[doc(inline)]
-pub use dq_grammar::{LONGEST_DELAY, LONGEST_UNIQUE, SHORTEST_UNIQUE};
+pub use dq_grammar::{MAX_DELAY, MAX_UNIQUE, MIN_UNIQUE};
 
 #[doc(hidden)]
 pub use delay::Delay;
@@ -129,9 +129,9 @@ impl From<Timestamp> for SystemTime {
 /// ` UTC` for the `Z`. A number is milliseconds since the Unix epoch, from 10<sup>11</sup> on: a smaller one would be seconds, and is
 /// an error.
 impl FromStr for Timestamp {
-    type Err = BadValue;
+    type Err = InvalidValue;
 
-    fn from_str(text: &str) -> Result<Self, BadValue> {
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
         parse_time(text).map(Self)
     }
 }

@@ -24,7 +24,7 @@ struct CloseOrder {
     order: u64,
 }
 
-#[delay_listener(batch = 500, concurrency = 2, timeout = "20s", retry = "none")]
+#[delay_listener(batch_size = 500, concurrency = 2, timeout = "20s", retry = "none")]
 struct CloseOrders {
     table: Arc<Table>,
 }
@@ -45,7 +45,7 @@ impl BatchListener for CloseOrders {
         Ok(batch.rest().ack()) // there is none
     }
 
-    async fn final_retry(&self, job: Job<CloseOrder>, _: &Failure) {
+    async fn on_exhausted(&self, job: Job<CloseOrder>, _: &Failure) {
         self.table.report_unknown(job.order);
     }
 }

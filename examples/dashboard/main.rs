@@ -25,7 +25,7 @@ async fn close(job: Job<CloseOrder>) -> Result<(), JobError> {
 
 async fn order(State(jobs): State<Provider>, Path(order): Path<u64>) -> Result<String, StatusCode> {
     let job = CloseOrder { order, card: "4111 1111 1111 1111".into() };
-    let added = jobs.add(job).keep_existing().await.and_then(dq::provider::AddedOrKept::unless_dead);
+    let added = jobs.add(job).keep_existing().await.and_then(dq::provider::AddedOrKept::or_error_if_dead);
     added.map_err(|_| StatusCode::SERVICE_UNAVAILABLE)?;
     Ok(format!("order {order} is open for 30 minutes\n"))
 }

@@ -40,7 +40,7 @@ impl DelayListener for OrderTimeout {
         })
     }
 
-    async fn final_retry(&self, job: Job<CloseOrder>, cause: &Failure) {
+    async fn on_exhausted(&self, job: Job<CloseOrder>, cause: &Failure) {
         self.orders.page(&format!("order {} was not closed: {cause}", job.order_id));
     }
 }
@@ -101,8 +101,8 @@ async fn main() -> Result<(), dq::Error> {
     let jobs = dq.provider();
     let waiting = jobs.counts::<CloseOrder>().await?.delayed;
     eprintln!("{waiting} order(s) wait since an earlier start");
-    jobs.add(CloseOrder { order_id: 7 }).keep_existing().await?.unless_dead()?;
-    jobs.add(CloseOrder { order_id: 8 }).after("15m").keep_existing().await?.unless_dead()?;
+    jobs.add(CloseOrder { order_id: 7 }).keep_existing().await?.or_error_if_dead()?;
+    jobs.add(CloseOrder { order_id: 8 }).after("15m").keep_existing().await?.or_error_if_dead()?;
     jobs.add(CacheExpired::new("prices")).broadcast().after("1m").await?;
     jobs.delete::<CloseOrder>(7).await?;
     jobs.add(Remind { who: "ada".into() }).after(delay!("1s")).await?;

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use dq::job::State;
 use dq::prelude::*;
-use dq::provider::Addition;
+use dq::provider::AddedHow;
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 
@@ -45,7 +45,7 @@ impl DelayListener for OrderTimeout {
         Ok(channel.ack())
     }
 
-    async fn final_retry(&self, job: Job<CloseOrder>, cause: &Failure) {
+    async fn on_exhausted(&self, job: Job<CloseOrder>, cause: &Failure) {
         eprintln!("order {} could not be closed: {cause}", job.order_id);
     }
 }
@@ -112,8 +112,8 @@ impl Shop {
         let (mut waiting, mut running, mut lost) = (0, 0, 0);
         while let Some(added) = adds.join_next().await {
             match added??.how {
-                Addition::Kept(State::Running) => running += 1,
-                Addition::Kept(_) => waiting += 1,
+                AddedHow::Kept(State::Running) => running += 1,
+                AddedHow::Kept(_) => waiting += 1,
                 _ => lost += 1,
             }
         }

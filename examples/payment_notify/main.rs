@@ -49,7 +49,7 @@ impl DelayListener for Notify {
     }
 
     /// The last attempt failed. When this returns, the job is DEAD: it is listed and counted and can be requeued.
-    async fn final_retry(&self, job: Job<NotifyMerchant>, cause: &Failure) {
+    async fn on_exhausted(&self, job: Job<NotifyMerchant>, cause: &Failure) {
         let page = Report::Paged { merchant: job.merchant.clone(), why: cause.to_string() };
         if self.reports.send(page).is_err() {
             eprintln!("cannot report that {} was not notified", job.merchant);

@@ -99,7 +99,7 @@ async fn main() -> Result<ExitCode, Box<dyn Error>> {
     let bank = tokio::spawn(calls.answer_all());
 
     println!("three orders are to be paid");
-    jobs.add_many((1..=3).map(|order| Pay { order })).keep_existing().await?.unless_dead().all()?;
+    jobs.add_many((1..=3).map(|order| Pay { order })).keep_existing().await?.or_error_if_dead().all()?;
     loop {
         let counts = jobs.counts::<Pay>().await?;
         if counts.delayed + counts.running + counts.unacked == 0 {

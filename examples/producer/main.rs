@@ -44,7 +44,7 @@ async fn main() -> Result<ExitCode, Box<dyn Error>> {
     let jobs = Provider::connect("press", STORE).await?; // no listener, no lease, nothing to shut down
     // Safe to repeat: a producer that crashed here adds the rest when it is started again.
     let added = jobs.add_many((0..READERS).map(|reader| SendIssue { reader })).keep_existing().within("5s").await?;
-    added.unless_dead().all()?;
+    added.or_error_if_dead().all()?;
     jobs.delete::<SendIssue>(13).await?; // this one has unsubscribed
     println!("{} job(s) wait, and nobody runs them", jobs.counts::<SendIssue>().await?.delayed);
 

@@ -55,12 +55,12 @@ class Dq:
 
     def topics(self):
         """Yields all topics, page by page."""
-        after = None
+        cursor = None
         while True:
-            page = self._call("GET", "/topics", after=after)
+            page = self._call("GET", "/topics", cursor=cursor)
             yield from page["topics"]
-            after = page["next"]
-            if after is None:
+            cursor = page["next"]
+            if cursor is None:
                 return
 
     def jobs(self, topic, state="delayed", **conditions):
@@ -102,13 +102,13 @@ class Dq:
 
     def bulk(self, topic, action, state, **conditions):
         """Changes all jobs that match, step by step; returns how many."""
-        changed, after = 0, None
+        changed, cursor = 0, None
         while True:
-            step = {"action": action, "state": state, "after": after, **conditions}
+            step = {"action": action, "state": state, "cursor": cursor, **conditions}
             done = self._call("POST", self._topic(topic, "bulk"), step)
             changed += done["changed"]
-            after = done["next"]
-            if after is None:
+            cursor = done["next"]
+            if cursor is None:
                 return changed
 
 

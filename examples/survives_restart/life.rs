@@ -13,7 +13,7 @@ use crate::runs::{Run, Runs};
 pub(crate) type Failed = Box<dyn Error + Send + Sync>;
 
 /// The longest wait for a line: after a kill, other nodes take its jobs once its lease has ended.
-const LONGEST_WAIT: Duration = Duration::from_secs(60);
+const MAX_WAIT: Duration = Duration::from_secs(60);
 
 /// A node from its start to its end.
 pub(crate) struct Life {
@@ -46,7 +46,7 @@ impl Life {
     }
 
     fn line(&self) -> Result<String, Failed> {
-        self.lines.recv_timeout(LONGEST_WAIT).map_err(|_| "the node ended, or did nothing for a minute".into())
+        self.lines.recv_timeout(MAX_WAIT).map_err(|_| "the node ended, or did nothing for a minute".into())
     }
 
     /// Waits until the store has confirmed all adds. Notes what ran before.

@@ -50,7 +50,7 @@ pub(crate) async fn run(store: &str, run: u64, jobs: u64) -> Result<(), Failed> 
     let dq = ContextFactory::new("survives-restart")
         .store(store)
         .lease("5s") // so that the jobs of a killed node run again soon
-        .renewal("1s")
+        .heartbeat_interval("1s")
         .call_timeout("2s")
         .provide(ThisRun(run))
         .start()

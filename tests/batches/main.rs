@@ -47,7 +47,7 @@ fn start(store: &str, ledger: &Path, calls: Option<u64>) -> (Child, Lines<BufRea
         .arg(ledger)
         .args(calls.map(|calls| calls.to_string()))
         .env_remove("DQ_REDIS_SERVER") // the tests read this variable
-        .envs([("DQ_STORE", store), ("DQ_LEASE", "6s"), ("DQ_RENEWAL", "2s")])
+        .envs([("DQ_STORE", store), ("DQ_LEASE", "6s"), ("DQ_HEARTBEAT_INTERVAL", "2s")])
         .stdout(Stdio::piped())
         .kill_on_drop(true)
         .spawn()
@@ -136,7 +136,7 @@ async fn check_dead(dq: &Context, jobs: u64) {
     assert_eq!(dead, (0..jobs).filter(|n| fails(*n)).collect());
 }
 
-/// The runs of a job, but for its `final_retry`, have fences that grow.
+/// The runs of a job, but for its `on_exhausted`, have fences that grow.
 fn check_fences(before: &[Line], after: &[Line]) {
     let mut last = BTreeMap::new();
     for line in before.iter().chain(after).filter(|line| !line.is_final) {

@@ -38,7 +38,7 @@ impl Ledger {
     }
 }
 
-#[delay_listener(batch = 500, timeout = "none")]
+#[delay_listener(batch_size = 500, timeout = "none")]
 struct Numbers {
     ledger: Arc<Ledger>,
 }
@@ -63,7 +63,7 @@ impl BatchListener for Numbers {
         Ok(batch.rest().ack())
     }
 
-    async fn final_retry(&self, job: Job<Numbered>, _: &Failure) {
+    async fn on_exhausted(&self, job: Job<Numbered>, _: &Failure) {
         self.ledger.write(&format!("final {} {} 1\n", job.n, job.fence()));
     }
 }

@@ -8,7 +8,7 @@ use allocation_counter::measure;
 use dq::job::{AppName, Codec, JobId, Metadata, NodeId, ProducerId, Record, Sequence, TopicKey, TopicName};
 use dq::prelude::*;
 use dq::store::redis::RedisStore;
-use dq::store::step::{Change, Claim, Outcome, Reconcile, Sequenced, Settle, Transfer, USUAL_BYTES};
+use dq::store::step::{Change, Claim, DEFAULT_BYTES, Outcome, Reconcile, Sequenced, Settle, Transfer};
 use dq::store::{NewJob, Numbered, Store};
 use dq_tests::redis::RedisServer;
 use serde::{Deserialize, Serialize};
@@ -127,7 +127,7 @@ fn adding_to_redis_and_claiming_from_it_allocates_little() {
                 let ack =
                     |claim: Claim| Outcome { id: claim.id, token: claim.token, change: Change::Ack, metadata: None };
                 let outcomes = answer.claims.into_iter().map(ack).collect();
-                link.step(Settle { last_seen, lease: LEASE, bytes: USUAL_BYTES, outcomes }).await.unwrap();
+                link.step(Settle { last_seen, lease: LEASE, bytes: DEFAULT_BYTES, outcomes }).await.unwrap();
             }
         });
         // The least of many rounds: an answer that a busy machine reads in parts takes a few allocations more.

@@ -33,7 +33,7 @@ async fn run(_job: Job<Order>, runs: &Runs) -> Result<(), JobError> {
 /// Without the fallback, whose transfers depend on how long a test takes.
 fn factory(server: &RedisServer) -> ContextFactory {
     let factory = ContextFactory::new("costs").store(server.url()).without_inventory().variables([("", ""); 0]);
-    factory.fallback_scan("1h")
+    factory.poll_interval("1h")
 }
 
 /// Commands that a client sends; the others are called in scripts. `INFO` and `CONFIG` are the count itself.

@@ -7,7 +7,7 @@ use dq::DelayJob;
 use dq::context::ContextFactory;
 use dq::environment::{StoreClock, TokioClock};
 use dq::job::{Codec, JobId, Metadata, ProducerId, Record, State, TopicKey};
-use dq::provider::{Addition, CallError, Provider};
+use dq::provider::{AddedHow, CallError, Provider};
 use dq::store::file::FileStore;
 use dq::store::memory::MemoryStore;
 use dq::store::{NewJob, Numbered, OnDuplicate, Store};
@@ -81,7 +81,7 @@ async fn until(holds: impl Fn() -> bool) {
     }
 }
 
-async fn how(provider: &Provider, n: u64) -> Addition {
+async fn how(provider: &Provider, n: u64) -> AddedHow {
     provider.add(Mail { n }).await.unwrap().how
 }
 
@@ -89,24 +89,24 @@ async fn how(provider: &Provider, n: u64) -> Addition {
 async fn adds_wait_on_the_disk_while_the_store_is_away_and_arrive_once_and_in_order() {
     let shop = Shop::new();
     let provider = shop.provider().await;
-    assert_eq!(how(&provider, 0).await, Addition::New);
+    assert_eq!(how(&provider, 0).await, AddedHow::New);
     shop.goes_away(&provider).await;
     for n in 1..5 {
         tokio::time::advance(SECOND).await;
-        assert_eq!(how(&provider, n).await, Addition::Buffered);
+        assert_eq!(how(&provider, n).await, AddedHow::Buffered);
     }
     let many = provider.add_many((5..9).map(|n| Mail { n })).await.unwrap().all().unwrap();
-    assert!(many.iter().all(|added| added.how == Addition::Buffered));
+    assert!(many.iter().all(|added| added.how == AddedHow::Buffered));
     let buffer = provider.buffer().unwrap();
     assert_eq!((buffer.jobs, buffer.sent, buffer.refused), (8, 0, 0));
     drop(provider);
 
     let again = shop.provider().await;
     assert_eq!(again.buffer().unwrap().jobs, 8, "the disk has them");
-    assert_eq!(how(&again, 9).await, Addition::Buffered);
+    assert_eq!(how(&again, 9).await, AddedHow::Buffered);
     shop.comes_back(&again).await;
     assert_eq!(again.buffer().unwrap().sent, 9);
-    assert_eq!(how(&again, 10).await, Addition::New);
+    assert_eq!(how(&again, 10).await, AddedHow::New);
     let waiting = again.get::<Mail>(1).await.unwrap().unwrap();
     assert_eq!(waiting.state(), State::Delayed);
     let listed: Vec<_> = again.inspect().jobs("mail", State::Delayed, &Default::default(), None).await.unwrap().jobs;
@@ -122,8 +122,8 @@ async fn a_refusal_after_the_fact_is_counted_and_named() {
     let provider = shop.provider().await;
     provider.add(Mail { n: 7 }).await.unwrap();
     shop.goes_away(&provider).await;
-    assert_eq!(how(&provider, 7).await, Addition::Buffered);
-    assert_eq!(how(&provider, 8).await, Addition::Buffered);
+    assert_eq!(how(&provider, 7).await, AddedHow::Buffered);
+    assert_eq!(how(&provider, 8).await, AddedHow::Buffered);
     shop.comes_back(&provider).await;
     let buffer = provider.buffer().unwrap();
     assert_eq!((buffer.sent, buffer.refused), (2, 1));
@@ -138,9 +138,9 @@ async fn a_buffer_is_bounded_and_drops_what_is_too_old() {
     let provider = shop.factory().buffer_limit(2).buffer_age("1h").connect().await.unwrap();
     provider.add(Mail { n: 0 }).await.unwrap();
     shop.goes_away(&provider).await;
-    assert_eq!(how(&provider, 1).await, Addition::Buffered);
+    assert_eq!(how(&provider, 1).await, AddedHow::Buffered);
     tokio::time::advance(3600 * SECOND).await;
-    assert_eq!(how(&provider, 2).await, Addition::Buffered);
+    assert_eq!(how(&provider, 2).await, AddedHow::Buffered);
     let full = provider.add(Mail { n: 3 }).await.unwrap_err();
     assert!(full.to_string().contains("the buffer is full: 2 jobs"), "{full}");
     assert!(full.to_string().contains("Raise `buffer_limit`"), "{full}");
@@ -158,16 +158,16 @@ async fn a_topic_that_drains_gets_its_adds_later_and_holds_up_no_other() {
     provider.add(Bill { n: 0 }).await.unwrap();
     shop.faults.go_away();
     provider.add(Bill { n: 1 }).await.unwrap_err();
-    assert_eq!(how(&provider, 2).await, Addition::Buffered);
-    assert_eq!(provider.add(Bill { n: 3 }).await.unwrap().how, Addition::Buffered);
+    assert_eq!(how(&provider, 2).await, AddedHow::Buffered);
+    assert_eq!(provider.add(Bill { n: 3 }).await.unwrap().how, AddedHow::Buffered);
     shop.faults.clear();
     until(|| provider.buffer().is_some_and(|buffer| !buffer.is_away)).await;
     assert_eq!(provider.buffer().unwrap().jobs, 1);
-    assert_eq!(provider.add(Bill { n: 4 }).await.unwrap().how, Addition::New);
-    assert_eq!(how(&provider, 5).await, Addition::Buffered, "it does not overtake the one that waits");
+    assert_eq!(provider.add(Bill { n: 4 }).await.unwrap().how, AddedHow::New);
+    assert_eq!(how(&provider, 5).await, AddedHow::Buffered, "it does not overtake the one that waits");
     provider.topic("mail").unwrap().undrain().await.unwrap();
     until(|| provider.buffer().is_some_and(|buffer| buffer.jobs == 0)).await;
-    assert_eq!(how(&provider, 6).await, Addition::New);
+    assert_eq!(how(&provider, 6).await, AddedHow::New);
 }
 
 /// What the buffer notes of itself: which numbers it gave out, and its name.
@@ -186,7 +186,7 @@ async fn notes_of_a_buffer_that_cannot_be_read_hold_up_nothing() {
         let shop = Shop::new();
         let provider = shop.provider().await;
         shop.goes_away(&provider).await;
-        assert_eq!(how(&provider, 1).await, Addition::Buffered);
+        assert_eq!(how(&provider, 1).await, AddedHow::Buffered);
         drop(provider);
         let directory = FileStore::new(shop.folder.path());
         directory.prepare().await.unwrap();
@@ -201,7 +201,7 @@ async fn notes_of_a_buffer_that_cannot_be_read_hold_up_nothing() {
         assert_eq!(again.buffer().unwrap().sent, 1, "{note}: {text}");
         assert!(again.get::<Mail>(1).await.unwrap().is_some(), "{note}: {text}");
         shop.goes_away(&again).await;
-        assert_eq!(how(&again, 2).await, Addition::Buffered);
+        assert_eq!(how(&again, 2).await, AddedHow::Buffered);
         shop.comes_back(&again).await;
         assert!(again.get::<Mail>(2).await.unwrap().is_some(), "{note}: {text}");
     }
@@ -213,7 +213,7 @@ async fn an_entry_that_cannot_be_read_is_set_aside_and_the_others_are_sent() {
     let shop = Shop::new();
     let provider = shop.provider().await;
     shop.goes_away(&provider).await;
-    assert_eq!(how(&provider, 1).await, Addition::Buffered);
+    assert_eq!(how(&provider, 1).await, AddedHow::Buffered);
     drop(provider);
     let directory = |app: &str| {
         let factory = ContextFactory::new(app).without_inventory().variables([("", ""); 0]);
@@ -269,11 +269,11 @@ async fn a_delay_counts_from_the_add_whatever_the_clock_of_the_program_says() {
         let provider = shop.factory().buffer_age("1d").connect().await.unwrap();
         provider.add(Mail { n: 0 }).await.unwrap();
         shop.goes_away(&provider).await;
-        assert_eq!(how(&provider, 1).await, Addition::Buffered);
+        assert_eq!(how(&provider, 1).await, AddedHow::Buffered);
         tokio::time::advance(10 * SECOND).await;
         drop(provider);
         let again = shop.factory().buffer_age("1d").connect().await.unwrap();
-        assert_eq!(how(&again, 2).await, Addition::Buffered);
+        assert_eq!(how(&again, 2).await, AddedHow::Buffered);
         shop.comes_back(&again).await;
         let buffer = again.buffer().unwrap();
         assert_eq!((buffer.sent, buffer.refused), (2, 0));

@@ -10,8 +10,8 @@ use dq::store::file::journal::{Frame, Holder, Journal, Options, Position};
 use dq::store::file::{Commits, FileStore, check_on};
 use dq::store::memory::MemoryStore;
 use dq::store::{
-    BatchAnswer, Due, FollowUpBatch, FollowUps, Import, NewJob, Numbered, OnDuplicate, OutboxEntry, OutboxPosition,
-    Store, StoreError, relay_of,
+    BatchAnswer, Due, FollowUpBatch, FollowUpBatches, Import, NewJob, Numbered, OnDuplicate, OutboxEntry,
+    OutboxPosition, Store, StoreError, relay_of,
 };
 use dq::testing::Harness;
 use dq_testing::disk::SimulatedDisk;
@@ -154,7 +154,7 @@ async fn a_directory_with_numbers_over_their_limits_opens_without_them_and_with_
     let writer = MemoryStore::journaled(Arc::new(TokioClock::new()), changes.clone());
     let position = (1 << 40) + 7_u64;
     let written = (1 << 39) + 9;
-    let mut follow_ups = FollowUps::default();
+    let mut follow_ups = FollowUpBatches::default();
     let job = NewJob { due: Due::At(dq::time::Timestamp::from_millis(1)), ..job("x", "1") };
     follow_ups.push(key().topic, &FollowUpBatch::Add(vec![job]));
     let batch = follow_ups.parts()[0].1.clone();
@@ -194,7 +194,7 @@ async fn a_directory_with_numbers_over_their_limits_opens_without_them_and_with_
 async fn a_directory_opens_after_it_has_refused_positions_and_fences_that_no_clock_reaches() {
     let (disk, key) = (SimulatedDisk::default(), rig::key());
     let mut rig = open(&disk);
-    let mut follow_ups = FollowUps::default();
+    let mut follow_ups = FollowUpBatches::default();
     follow_ups.push(key.topic.clone(), &FollowUpBatch::Add(vec![job("x", "1")]));
     let batch = follow_ups.parts()[0].1.clone();
     for position in [i64::MAX as u64, u64::MAX] {

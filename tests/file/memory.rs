@@ -16,7 +16,7 @@ use crate::rig::{Rig, job, key, now};
 const LIMIT: u64 = 30_000;
 
 fn limited(limit: u64) -> impl FnOnce(&mut FileOptions) {
-    move |options| options.memory_limit = Some(limit)
+    move |options| options.max_memory = Some(limit)
 }
 
 fn used(rig: &Rig) -> MemoryUse {
@@ -41,7 +41,7 @@ fn adds_beyond_the_memory_limit_are_refused_until_jobs_end_and_outcomes_never() 
     let (added, refused) = fill(&mut rig);
     assert!((18..=24).contains(&added), "{added} jobs of about 1,350 bytes");
     assert!(matches!(refused, StoreError::Full { .. }) && refused.nothing_done(), "{refused}");
-    assert!(refused.to_string().contains("raise `memory_limit`, or wait until jobs end"), "{refused}");
+    assert!(refused.to_string().contains("raise `max_memory`, or wait until jobs end"), "{refused}");
     let claims = rig.claims(added);
     assert_eq!(claims.len(), added, "claims go on");
     // A retry with a long error and a tick with a new job make the store larger, and are never refused.
@@ -117,7 +117,7 @@ fn the_doctor_names_the_memory_before_and_after_it_is_full() {
     seen.dedup();
     assert_eq!(seen, [vec![], vec![FindingCode::MemoryNearlyFull], vec![FindingCode::MemoryFull]]);
     let text = &now(rig.store.dangers()).unwrap()[0].text;
-    assert!(text.starts_with("the jobs take 9") && text.contains("% of `memory_limit`"), "{text}");
+    assert!(text.starts_with("the jobs take 9") && text.contains("% of `max_memory`"), "{text}");
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn a_start_that_needs_more_memory_than_it_may_take_names_both_and_changes_nothin
     // Above a MiB, which the text counts in.
     let limit = 8 << 20;
     let mut rig = Rig::try_open(&disk, |options| {
-        (options.memory_limit, options.segment_bytes, options.snapshot_bytes) = (Some(limit), 1 << 20, 1 << 40);
+        (options.max_memory, options.segment_bytes, options.snapshot_bytes) = (Some(limit), 1 << 20, 1 << 40);
     })
     .unwrap();
     let payload = "1".repeat(100_000);
@@ -138,7 +138,7 @@ fn a_start_that_needs_more_memory_than_it_may_take_names_both_and_changes_nothin
     drop(rig);
     let refused = |limit: u64| Rig::try_open(&disk, limited(limit)).map(drop).unwrap_err().to_string();
     let before = disk.copy();
-    let said = format!("needs about {} MiB of memory for its jobs, and `memory_limit` is 4 MiB", need >> 20);
+    let said = format!("needs about {} MiB of memory for its jobs, and `max_memory` is 4 MiB", need >> 20);
     for _ in 0..2 {
         let text = refused(4 << 20);
         assert!(text.contains(&said) && text.contains("`dq export`, which needs little"), "{text}");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use dq::job::{Cause, Codec, Deliver, JobId, Metadata, Record, State};
+use dq::job::{Cause, Codec, Delivery, JobId, Metadata, Record, State};
 use dq::store::file::{FileStore, check_on};
 use dq::store::step::Change;
 use dq::store::{Due, NewJob};
@@ -24,8 +24,8 @@ fn every_state(rig: &mut Rig) {
     let (hour, minute) = (Duration::from_secs(3_600), Duration::from_secs(60));
     let later =
         NewJob { due: Due::After(hour), ..with("later", &Metadata { headers, delay: hour, ..Metadata::default() }) };
-    let news = NewJob { due: Due::After(hour), deliver: Deliver::Broadcast, ..job("news", "2") };
-    let both = NewJob { due: Due::After(hour), deliver: Deliver::Both, ..job("both", "3") };
+    let news = NewJob { due: Due::After(hour), deliver: Delivery::Broadcast, ..job("news", "2") };
+    let both = NewJob { due: Due::After(hour), deliver: Delivery::Both, ..job("both", "3") };
     let retained = with("done", &Metadata { retain: minute, ..Metadata::default() });
     let due = ["retried", "parked", "dead", "running", "replaced"].map(|id| job(id, "1"));
     let items = due.into_iter().chain([later, news, both, retained]).collect();

@@ -6,8 +6,8 @@ use std::time::Duration;
 use dq::job::{AppName, Codec, Isolation, JobId, Metadata, NodeId, ProducerId, Record, Sequence, TopicKey, TopicName};
 use dq::store::file::{Commits, FileOptions, FileStore};
 use dq::store::step::{
-    Change, Claim, Isolate, Isolated, LeaseStatus, Outcome, Reconcile, Renew, Sequenced, Settle, Settled, Transfer,
-    Transferred, USUAL_BYTES,
+    Change, Claim, DEFAULT_BYTES, Isolate, Isolated, LeaseStatus, Outcome, Reconcile, Renew, Sequenced, Settle,
+    Settled, Transfer, Transferred,
 };
 use dq::store::{
     AddOutcome, BatchAnswer, Command, CommandKind, CommandOutcome, ExportPart, ExportRequest, FindingCode, JobCopy,
@@ -167,7 +167,7 @@ impl Rig {
         let outcomes =
             outcomes.map(|(claim, change, metadata)| Outcome { metadata, ..claim.outcome(change) }).collect();
         let lease = Duration::from_secs(15);
-        self.link.step(Settle { last_seen: self.last_seen, lease, bytes: USUAL_BYTES, outcomes })
+        self.link.step(Settle { last_seen: self.last_seen, lease, bytes: DEFAULT_BYTES, outcomes })
     }
 
     pub fn renew(&self) -> Pending<LeaseStatus> {

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::{Arc, Mutex, mpsc};
 
 use dq::ContextFactory;
-use dq::inspect::Reason;
+use dq::inspect::NotRunReason;
 use dq::job::{JobId, NodeId, ProducerId};
 use dq::store::file::FileView;
 use dq::store::file::disk::{Access, DirectoryFile, Disk, DiskFile, Locked};
@@ -57,7 +57,7 @@ async fn nothing_is_said_of_listeners_and_leases_that_a_view_does_not_know() {
     let seen = inspector.topic(key().topic.as_str()).await.unwrap();
     assert!(seen.ready > 0 && seen.has_listener() && !seen.needs_listener(), "{seen:?}");
     let why = inspector.why(key().topic.as_str(), running.as_str()).await.unwrap();
-    assert!(matches!(why.reasons[..], [Reason::Running { lease: None, .. }]), "{why:?}");
+    assert!(matches!(why.reasons[..], [NotRunReason::Running { lease: None, .. }]), "{why:?}");
 }
 
 #[test]

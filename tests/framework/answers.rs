@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use dq::job::{Cause, State};
 use dq::prelude::*;
-use dq::provider::{AddedOrKept, Addition, CallError, Invalid, Refusal};
+use dq::provider::{AddedHow, AddedOrKept, CallError, Invalid, Refusal};
 use dq::store::JobPlace;
 use serde::{Deserialize, Serialize};
 
@@ -17,24 +17,24 @@ async fn a_kept_job_that_is_dead_is_an_error_of_unless_dead_and_runs_again_by_re
     let jobs = dq.provider();
     let add = || jobs.add(test_job("a")).keep_existing();
     let first: AddedOrKept = add().await.unwrap();
-    assert_eq!(first.unless_dead().unwrap().how, Addition::New);
+    assert_eq!(first.or_error_if_dead().unwrap().how, AddedHow::New);
     dq.settle().await;
     assert_eq!(script.log.take_without_times(), ["due a 0", "final a 1 error"]);
 
     let kept = add().await.unwrap();
-    assert_eq!(kept.how, Addition::Kept(State::Dead), "the add itself succeeds");
-    let error = kept.unless_dead().unwrap_err();
+    assert_eq!(kept.how, AddedHow::Kept(State::Dead), "the add itself succeeds");
+    let error = kept.or_error_if_dead().unwrap_err();
     assert!(matches!(error, CallError::Refused { refusal: Refusal::Exists(State::Dead), .. }), "{error:?}");
     assert!(error.to_string().ends_with("`requeue` runs it again"), "{error}");
     dq.settle().await;
     assert!(script.log.take().is_empty(), "nothing runs");
 
-    assert!(jobs.requeue::<TestJob>("a").await.unwrap().must_change().unwrap().changed);
+    assert!(jobs.requeue::<TestJob>("a").await.unwrap().or_error_if_unchanged().unwrap().changed);
     dq.settle().await;
     assert_eq!(script.log.take_without_times(), ["due a 0", "final a 1 error"]);
     jobs.add(test_job("b")).after(HOUR).await.unwrap();
     let kept = jobs.add(test_job("b")).keep_existing().await.unwrap();
-    assert_eq!(kept.unless_dead().unwrap().how, Addition::Kept(State::Delayed), "a job that waits will run");
+    assert_eq!(kept.or_error_if_dead().unwrap().how, AddedHow::Kept(State::Delayed), "a job that waits will run");
 }
 
 #[tokio::test(start_paused = true)]
@@ -44,13 +44,13 @@ async fn an_ack_or_requeue_that_changes_nothing_is_an_error_of_must_change() {
     let jobs = dq.provider();
     let unknown = jobs.ack::<TestJob>("nobody").await.unwrap();
     assert_eq!((unknown.found, unknown.changed), (None, false), "an unknown id is no error");
-    let error = unknown.must_change().unwrap_err();
+    let error = unknown.or_error_if_unchanged().unwrap_err();
     assert!(matches!(error, CallError::Refused { refusal: Refusal::NoSuchJob, .. }), "{error:?}");
     assert!(error.to_string().ends_with("there is no such job"), "{error}");
     jobs.add(test_job("a")).after(HOUR).await.unwrap();
-    let error = jobs.requeue::<TestJob>("a").await.unwrap().must_change().unwrap_err();
+    let error = jobs.requeue::<TestJob>("a").await.unwrap().or_error_if_unchanged().unwrap_err();
     assert!(error.to_string().ends_with("it is delayed, or in another run"), "{error}");
-    assert_eq!(jobs.ack::<TestJob>("a").await.unwrap().must_change().unwrap().found, Some(State::Delayed));
+    assert_eq!(jobs.ack::<TestJob>("a").await.unwrap().or_error_if_unchanged().unwrap().found, Some(State::Delayed));
 }
 
 #[tokio::test(start_paused = true)]
@@ -89,10 +89,10 @@ async fn a_dead_job_that_an_add_many_kept_is_an_error_of_unless_dead() {
     let add = || jobs.add_many(["waits", "dead"].map(test_job)).after(HOUR).keep_existing();
     let first = add().await.unwrap();
     let how: Vec<_> = first.iter().map(|result| result.as_ref().unwrap().how).collect();
-    assert_eq!(how, [Addition::New, Addition::Kept(State::Dead)], "the adds themselves succeed");
+    assert_eq!(how, [AddedHow::New, AddedHow::Kept(State::Dead)], "the adds themselves succeed");
 
-    let again = add().await.unwrap().unless_dead();
-    assert_eq!(again[0].as_ref().unwrap().how, Addition::Kept(State::Delayed), "a job that waits will run");
+    let again = add().await.unwrap().or_error_if_dead();
+    assert_eq!(again[0].as_ref().unwrap().how, AddedHow::Kept(State::Delayed), "a job that waits will run");
     let error = again.all().unwrap_err();
     assert!(matches!(&error, CallError::SomeFailed { failed: 1, jobs: 2, .. }), "{error:?}");
     assert!(error.to_string().ends_with("`requeue` runs it again"), "{error}");

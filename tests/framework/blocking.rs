@@ -78,7 +78,7 @@ fn start(store: &Shared, handlers: Handlers) -> Node {
     let (end, ended) = tokio::sync::oneshot::channel();
     let run = async move {
         let factory = ContextFactory::new("test").store(store).without_inventory().variables([("", ""); 0]);
-        let factory = factory.lease("4s").renewal("1s").call_timeout("2s").provide(handlers);
+        let factory = factory.lease("4s").heartbeat_interval("1s").call_timeout("2s").provide(handlers);
         let factory = factory.topic("blocks", |topic| topic.on_timeout(OnTimeout::Immediate));
         let context = factory.listener::<blocks>().listener::<waits>().start().await.unwrap();
         context.ready().await;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dq::context::Condition;
-use dq::job::Deliver;
+use dq::job::Delivery;
 use dq::prelude::*;
 use dq::testing::Harness;
 use dq_tests::{Fault, Faults};
@@ -86,7 +86,7 @@ async fn deliver_both_is_one_run_and_one_broadcast_and_retries_publish_nothing()
     let log = Log::new();
     let script = Script::fails("no");
     let dq = start(|factory| script.on(subscriber(&log)(factory), |topic| topic.retry("1m, 1m"))).await;
-    dq.provider().add(test_job("a")).deliver(Deliver::Both).after(SECOND).await.unwrap();
+    dq.provider().add(test_job("a")).deliver(Delivery::Both).after(SECOND).await.unwrap();
     dq.advance(HOUR).await;
     assert_eq!(log.take(), ["1s work -"]);
     assert_eq!(script.log.take(), ["1s due a 0", "61s due a 1", "121s due a 2", "121s final a 3 error"]);
@@ -264,7 +264,7 @@ async fn broadcasts_go_out_at_the_end_of_a_pause_that_was_shortened() {
     dq.provider().pause::<Prices>().reason("the bank is down").await.unwrap();
     dq.provider().add(prices("a")).await.unwrap();
     dq.advance(SECOND).await;
-    dq.provider().pause::<Prices>().reason("it comes back").lasting(SECOND).await.unwrap();
+    dq.provider().pause::<Prices>().reason("it comes back").for_duration(SECOND).await.unwrap();
     dq.advance(SECOND).await;
     assert_eq!(log.take_without_times(), ["prices a"]);
     dq.shutdown(SECOND).await;

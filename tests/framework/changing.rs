@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use dq::DelayJob;
 use dq::config::NodeSettings;
 use dq::job::State;
-use dq::provider::{Addition, CallError, Invalid, Refusal};
+use dq::provider::{AddedHow, CallError, Invalid, Refusal};
 use dq::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -84,7 +84,7 @@ async fn a_change_of_a_job_that_does_not_wait_says_what_to_do() {
 #[tokio::test(start_paused = true)]
 async fn bad_arguments_of_a_change_send_nothing() {
     let mut settings = NodeSettings::default();
-    settings.payload_limit = 40;
+    settings.max_payload = 40;
     let fixture = Fixture::of("session", settings).await;
     let jobs = &fixture.provider;
     jobs.add(session(7, "home")).await.unwrap();
@@ -99,7 +99,7 @@ async fn bad_arguments_of_a_change_send_nothing() {
         jobs.topic("session").unwrap().update_json(7, "{oops").await.unwrap_err(),
     ];
     let texts = errors.each_ref().map(ToString::to_string);
-    let parts = ["`when`", "ten years", "`when`", "`extend_by`", "id", "`within`", "payload_limit", "is not JSON"];
+    let parts = ["`when`", "ten years", "`when`", "`extend_by`", "id", "`within`", "max_payload", "is not JSON"];
     for (text, part) in texts.iter().zip(parts) {
         assert!(text.contains(part), "{text}");
     }
@@ -117,7 +117,7 @@ async fn many_changes_are_answered_one_by_one_in_order() {
     let mut results = jobs.change_many(changes.chain(again)).await.unwrap();
     assert_eq!(results.len(), 104);
     let [ran, nameless, updated, unknown] = [(); 4].map(|()| results.pop().unwrap());
-    assert!(matches!(nameless, Err(CallError::Invalid(Invalid::BadName(_)))), "{nameless:?}");
+    assert!(matches!(nameless, Err(CallError::Invalid(Invalid::InvalidName(_)))), "{nameless:?}");
     assert_eq!((ran.unwrap().version, updated.unwrap().version), (3, 2), "in their order");
     assert_eq!(refusal(unknown), Refusal::NoSuchJob);
     assert!(results.into_iter().all(|changed| changed.unwrap().due == Some(START.after(1_860 * SECOND))));
@@ -132,13 +132,13 @@ stores!(a_session_that_is_extended_for_ever_still_ends: memory, file, redis);
 async fn a_session_that_is_extended_for_ever_still_ends() {
     let fixture = fixture().await;
     let jobs = &fixture.provider;
-    let beat = |page| jobs.add_or_extend(session(7, page)).by("30m").at_most("1h");
-    assert_eq!(beat("0").await.unwrap().how, Addition::New);
+    let beat = |page| jobs.add_or_extend(session(7, page)).after("30m").at_most("1h");
+    assert_eq!(beat("0").await.unwrap().how, AddedHow::New);
     for minutes in [20, 40, 55] {
         tokio::time::advance(START.after(minutes * 60 * SECOND).since(now(&fixture).await)).await;
         let due = START.after(60 * SECOND * (minutes + 30).min(60));
         match beat("last").await.unwrap().how {
-            Addition::Extended { due: is, .. } => assert_eq!(is, due),
+            AddedHow::Extended { due: is, .. } => assert_eq!(is, due),
             other => panic!("{other:?}"),
         }
     }
@@ -146,7 +146,7 @@ async fn a_session_that_is_extended_for_ever_still_ends() {
     assert_eq!((seen.payload().unwrap().page.as_str(), seen.details.unwrap().version), ("last", 3));
     tokio::time::advance(5 * 60 * SECOND).await;
     fixture.claim().await;
-    assert_eq!(beat("new").await.unwrap().how, Addition::ReplacementWaits);
+    assert_eq!(beat("new").await.unwrap().how, AddedHow::ReplacementWaits);
 }
 
 async fn now(fixture: &Fixture) -> Timestamp {
@@ -157,13 +157,13 @@ async fn now(fixture: &Fixture) -> Timestamp {
 async fn a_limit_below_the_delay_and_a_job_without_an_id_are_errors_before_anything_is_sent() {
     let fixture = fixture().await;
     let jobs = &fixture.provider;
-    match jobs.add_or_extend(session(7, "home")).by("30m").at_most("29m").await {
-        Err(CallError::Invalid(Invalid::LimitBelowDelay { by, at_most })) => {
-            assert_eq!((by, at_most), (1_800 * SECOND, 1_740 * SECOND))
+    match jobs.add_or_extend(session(7, "home")).after("30m").at_most("29m").await {
+        Err(CallError::Invalid(Invalid::LimitBelowDelay { after, at_most })) => {
+            assert_eq!((after, at_most), (1_800 * SECOND, 1_740 * SECOND))
         }
         other => panic!("{other:?}"),
     }
-    let bare = jobs.topic("session").unwrap().add_or_extend_json(json!({})).by("1m").await;
+    let bare = jobs.topic("session").unwrap().add_or_extend_json(json!({})).after("1m").await;
     assert!(matches!(bare, Err(CallError::Invalid(Invalid::NoId { .. }))), "{bare:?}");
     assert_eq!(jobs.counts::<Session>().await.unwrap().delayed, 0);
 }
@@ -173,11 +173,11 @@ async fn many_sessions_are_extended_in_one_call() {
     let fixture = fixture().await;
     let jobs = &fixture.provider;
     for version in 0..3_u32 {
-        let beats = jobs.add_or_extend_many((0..200).map(|user| session(user, "home"))).by("10m").at_most("8h");
+        let beats = jobs.add_or_extend_many((0..200).map(|user| session(user, "home"))).after("10m").at_most("8h");
         for beat in beats.await.unwrap() {
             match beat.unwrap().how {
-                Addition::New => assert_eq!(version, 0),
-                Addition::Extended { version: is, .. } => assert_eq!(is, version),
+                AddedHow::New => assert_eq!(version, 0),
+                AddedHow::Extended { version: is, .. } => assert_eq!(is, version),
                 other => panic!("{other:?}"),
             }
         }

@@ -88,7 +88,7 @@ async fn start(script: &Script, clock: &Arc<SetClock>) -> Harness {
 }
 
 fn settings(topic: TopicOverrides) -> TopicOverrides {
-    topic.rate("20/s").group_concurrency(4).group_rate("2/s").history(9).history_after("1h")
+    topic.rate("20/s").group_concurrency(4).group_rate("2/s").history_max(9).history_retention("1h")
 }
 
 /// Everything that a program may listen to.
@@ -178,7 +178,7 @@ async fn the_rest_continues(dq: &Harness, started: &Started, log: &Log, what: &s
     noticed.sort();
     // Both nodes hear a broadcast.
     assert_eq!(noticed, ["followed f-after", "noticed w-after", "noticed w-after"], "{what}");
-    jobs.pause::<TestJob>().reason("why").lasting("5s").await.unwrap();
+    jobs.pause::<TestJob>().reason("why").for_duration("5s").await.unwrap();
     jobs.add(test_job("c")).await.unwrap();
     dq.advance(4 * SECOND).await;
     assert_eq!(started.take(), [""; 0], "{what}");
@@ -244,7 +244,7 @@ stores!(a_pause_ends_at_its_time_after_the_clock_was_a_day_behind: memory, file,
 async fn a_pause_ends_at_its_time_after_the_clock_was_a_day_behind() {
     let (clock, started) = (SetClock::new(), Started::default());
     let dq = start(&started.script(&clock, Duration::ZERO), &clock).await;
-    dq.provider().pause::<TestJob>().reason("why").lasting("5m").await.unwrap();
+    dq.provider().pause::<TestJob>().reason("why").for_duration("5m").await.unwrap();
     dq.provider().add(test_job("a")).await.unwrap();
     clock.set(-1);
     dq.advance(10 * SECOND).await;

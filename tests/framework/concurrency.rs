@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use dq::config::TopicOverrides;
-use dq::inspect::Reason;
+use dq::inspect::NotRunReason;
 use dq::prelude::*;
 use dq::provider::Limit;
 use dq_tests::Fault;
@@ -128,15 +128,15 @@ async fn all_nodes_together_run_no_more_than_cluster_concurrency_and_no_slot_sta
     dq.provider().add_many((0..300).map(test_job)).await.unwrap().all().unwrap();
     dq.advance(500 * MS).await;
     let why = dq.provider().inspect().why("work", "299").await.unwrap();
-    assert_eq!(why.reasons[0], Reason::NoSlot { running: 3, limit: 3 });
+    assert_eq!(why.reasons[0], NotRunReason::NoSlot { running: 3, limit: 3 });
     // A hundred rounds of three, each woken by the end of the one before it.
     dq.advance(1_000 * MS).await;
     assert_eq!((meter.most.load(Relaxed), script.log.take().len()), (3, 300));
-    dq.provider().set_limit::<TestJob>(Limit::Concurrency(5)).by("anna").await.unwrap();
+    dq.provider().set_limit::<TestJob>(Limit::ClusterConcurrency(5)).by("anna").await.unwrap();
     dq.provider().add_many((300..600).map(test_job)).await.unwrap().all().unwrap();
     other.advance(MINUTE).await;
     assert_eq!((meter.most.load(Relaxed), script.log.take().len()), (5, 300));
-    assert_eq!(dq.health().topics[0].limits[0].limit, Limit::Concurrency(5));
+    assert_eq!(dq.health().topics[0].limits[0].limit, Limit::ClusterConcurrency(5));
     let listed = dq.topic_settings("work").unwrap();
     assert_eq!(listed.get("cluster_concurrency").map(|listed| listed.value.as_str()), Some("5"));
     assert_eq!(dq.provider().topic_state::<TestJob>().await.unwrap().limits[0].by, "anna");

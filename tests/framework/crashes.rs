@@ -50,15 +50,19 @@ async fn killed_by_one_job(nodes: u64) -> (Harness, Vec<Vec<String>>) {
     (dq, ran)
 }
 
-stores!(a_final_retry_that_kills_its_node_is_not_repeated: memory, file, redis);
-async fn a_final_retry_that_kills_its_node_is_not_repeated() {
+stores!(an_on_exhausted_that_kills_its_node_is_not_repeated: memory, file, redis);
+async fn an_on_exhausted_that_kills_its_node_is_not_repeated() {
     let (dq, ran) = killed_by_one_job(2).await;
     assert_eq!(ran.concat(), ["due killer 0", "due killer 0", "due killer 0"]);
-    let deadly = Script::acks().final_retry(|_, _| std::future::pending());
+    let deadly = Script::acks().on_exhausted(|_, _| std::future::pending());
     let next = deadly.beside(&dq, 50, no_timeout).await;
     dq.kill();
     next.advance(MINUTE).await;
-    assert_eq!(deadly.log.take_without_times(), ["final killer 0 crashes"], "the third crash: only `final_retry` runs");
+    assert_eq!(
+        deadly.log.take_without_times(),
+        ["final killer 0 crashes"],
+        "the third crash: only `on_exhausted` runs"
+    );
     let script = Script::acks();
     let successor = script.beside(&next, 51, default_settings).await;
     next.kill();
@@ -68,9 +72,9 @@ async fn a_final_retry_that_kills_its_node_is_not_repeated() {
     assert_eq!((dead.state, dead.cause, dead.attempts), (State::Dead, Some(Cause::Crashes), 0));
 }
 
-stores!(exhaustion_is_durable_so_another_node_runs_final_retry_and_never_on_due: memory, file, redis);
-async fn exhaustion_is_durable_so_another_node_runs_final_retry_and_never_on_due() {
-    let deadly = Script::fails("no").final_retry(|_, _| std::future::pending());
+stores!(exhaustion_is_durable_so_another_node_runs_on_exhausted_and_never_on_due: memory, file, redis);
+async fn exhaustion_is_durable_so_another_node_runs_on_exhausted_and_never_on_due() {
+    let deadly = Script::fails("no").on_exhausted(|_, _| std::future::pending());
     let dq = deadly.runs(|topic| no_timeout(topic).retry("none")).await;
     assert_eq!(deadly.log.take_without_times(), ["due a 0", "final a 1 error"]);
     let script = Script::acks();
@@ -82,13 +86,13 @@ async fn exhaustion_is_durable_so_another_node_runs_final_retry_and_never_on_due
     assert_eq!((dead.state, dead.cause, dead.error.as_str()), (State::Dead, Some(Cause::Error), "no"));
 }
 
-stores!(process_unacked_runs_again_when_its_node_dies: memory, file, redis);
-async fn process_unacked_runs_again_when_its_node_dies() {
-    let stuck = Script::parks().process_unacked(|_| std::future::pending());
-    let dq = stuck.lives(|topic| no_timeout(topic).unacked_age("1h"), HOUR + 10 * MINUTE).await;
+stores!(on_park_timeout_runs_again_when_its_node_dies: memory, file, redis);
+async fn on_park_timeout_runs_again_when_its_node_dies() {
+    let stuck = Script::parks().on_park_timeout(|_| std::future::pending());
+    let dq = stuck.lives(|topic| no_timeout(topic).park_timeout("1h"), HOUR + 10 * MINUTE).await;
     assert_eq!(stuck.log.take_without_times(), ["due a 0", "aged a 0"]);
     let script = Script::acks();
-    let successor = script.beside(&dq, 2, |topic| topic.unacked_age("1h")).await;
+    let successor = script.beside(&dq, 2, |topic| topic.park_timeout("1h")).await;
     dq.kill();
     successor.advance(HOUR).await;
     assert_eq!(script.log.take_without_times(), ["aged a 0"], "`on_due` never runs for it");

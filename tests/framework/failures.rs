@@ -79,8 +79,8 @@ async fn an_ack_before_a_panic_has_no_effect_on_this_or_another_job() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_final_retry_that_panics_leaves_the_job_dead_with_its_original_cause() {
-    let script = Script::fails("no").final_retry(|_, _| async { panic!("in final_retry") });
+async fn an_on_exhausted_that_panics_leaves_the_job_dead_with_its_original_cause() {
+    let script = Script::fails("no").on_exhausted(|_, _| async { panic!("in on_exhausted") });
     let dq = script.lives(no_retry, HOUR).await;
     assert_eq!(script.log.take_without_times(), ["due a 0", "final a 1 error"]);
     let dead = stored_job(&dq, "a").await;
@@ -89,9 +89,9 @@ async fn a_final_retry_that_panics_leaves_the_job_dead_with_its_original_cause()
 }
 
 #[tokio::test(start_paused = true)]
-async fn process_unacked_that_panics_or_fails_keeps_the_job_for_another_period() {
-    let script = Script::parks().process_unacked(|job| async move {
-        assert!(job.id().as_str() != "a", "in process_unacked");
+async fn on_park_timeout_that_panics_or_fails_keeps_the_job_for_another_period() {
+    let script = Script::parks().on_park_timeout(|job| async move {
+        assert!(job.id().as_str() != "a", "in on_park_timeout");
         Err("not now".into())
     });
     let log = script.log.clone();
@@ -99,7 +99,7 @@ async fn process_unacked_that_panics_or_fails_keeps_the_job_for_another_period()
         log.record(format_args!("asked"));
         RetryDelay::BySettings
     });
-    let dq = script.start(|topic| topic.unacked_age("1h")).await;
+    let dq = script.start(|topic| topic.park_timeout("1h")).await;
     dq.provider().add(test_job("a")).await.unwrap();
     dq.provider().add(test_job("b")).await.unwrap();
     dq.advance(3 * HOUR + 30 * 60 * SECOND).await;
@@ -137,7 +137,7 @@ async fn a_payload_that_does_not_decode_goes_to_dead_and_the_topic_keeps_working
     let topic = dq.provider().topic("work").unwrap();
     topic.add_json(r#"{"what": 1}"#).id("a").await.unwrap();
     dq.settle().await;
-    assert!(script.log.take().is_empty(), "neither `on_due` nor `final_retry`");
+    assert!(script.log.take().is_empty(), "neither `on_due` nor `on_exhausted`");
     let dead = dq.provider().dead::<TestJob>().next_page().await.unwrap().unwrap();
     let details = dead[0].details.as_ref().unwrap();
     assert_eq!((dead[0].id.as_str(), details.cause), ("a", Some(Cause::Decode)));

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use dq::inspect::FindingCode;
 use dq::job::{State, TopicKey, TopicName};
-use dq::listener::{FollowUpError, Next};
+use dq::listener::{FollowUpError, FollowUps};
 use dq::prelude::*;
-use dq::store::{MOST_AHEAD, OutboxPosition, Repair};
+use dq::store::{MAX_AHEAD, OutboxPosition, Repair};
 use dq::testing::Harness;
 use dq_tests::Fault;
 use serde::{Deserialize, Serialize};
@@ -114,7 +114,7 @@ async fn follow_ups_say_when_they_are_due_and_delete_and_replace_other_jobs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dead_job_has_follow_ups_in_place_of_its_final_retry() {
+async fn a_dead_job_has_follow_ups_in_place_of_its_on_exhausted() {
     let script = Script::new(|_, channel| async move {
         Ok(channel.dead("no stock").then(|next| _ = next.add(Third { order: "refund".into() }))?)
     });
@@ -127,13 +127,13 @@ async fn a_dead_job_has_follow_ups_in_place_of_its_final_retry() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_final_retry_has_follow_ups_and_no_other_handler_says_them_by_its_job() {
+async fn an_on_exhausted_has_follow_ups_and_no_other_handler_says_them_by_its_job() {
     let script = Script::new(|job, _| async move {
         let says = job.then(|next| _ = next.add(Third { order: "early".into() }));
         assert_eq!(says, Err(FollowUpError::NotEnded));
         Err("no".into())
     });
-    let script = script.final_retry(|job, _| async move {
+    let script = script.on_exhausted(|job, _| async move {
         job.then(|next| _ = next.add(Third { order: "wrong".into() })).unwrap();
         job.then(|next| _ = next.add(Third { order: "refund".into() })).unwrap();
     });
@@ -200,7 +200,7 @@ async fn an_answer_that_is_lost_brings_no_follow_up_twice() {
 #[tokio::test(start_paused = true)]
 async fn follow_ups_that_no_store_takes_are_refused_in_the_handler() {
     let third = |order: String| Third { order };
-    let then = |next: &dyn Fn(&mut Next)| {
+    let then = |next: &dyn Fn(&mut FollowUps)| {
         dq::testing::channel().ack().then(|all| next(all)).map(|decided| decided.follow_ups())
     };
     assert_eq!(then(&|next| (0..1_000).for_each(|n| _ = next.add(third(n.to_string())))), Ok(1_000));
@@ -306,7 +306,7 @@ async fn no_follow_up_is_lost_to_a_topic_whose_position_lies_between_those_that_
 stores!(a_position_that_no_clock_explains_is_left_to_the_doctor_whose_repair_lets_the_follow_ups_go: memory, file, redis);
 async fn a_position_that_no_clock_explains_is_left_to_the_doctor_whose_repair_lets_the_follow_ups_go() {
     let dq = first().start(default_settings).await;
-    second_is_ahead(&dq, Duration::from_micros(MOST_AHEAD) + HOUR).await;
+    second_is_ahead(&dq, Duration::from_micros(MAX_AHEAD) + HOUR).await;
     dq.provider().add(test_job(0)).await.unwrap();
     dq.advance(SECOND).await;
     assert!(!arrived(&dq, 0..1).await);

@@ -39,16 +39,16 @@ async fn adds_beyond_what_may_wait_are_refused_and_the_others_are_added() {
         error.to_string(),
         "job `9` of topic `crawl` was not added: 2 jobs of its topic wait, and 2 may (`max_waiting`); add it again once some have run, or raise the limit"
     );
-    jobs.add(Crawl { page: 1 }).keep_existing().await.unwrap().unless_dead().unwrap();
+    jobs.add(Crawl { page: 1 }).keep_existing().await.unwrap().or_error_if_dead().unwrap();
     jobs.add(Crawl { page: 1 }).replace_existing().await.unwrap();
-    jobs.set_limit::<Crawl>(Limit::Waiting(3)).reason("there is room").await.unwrap();
+    jobs.set_limit::<Crawl>(Limit::MaxWaiting(3)).reason("there is room").await.unwrap();
     assert_eq!(crawl(2..5).await.unwrap().iter().map(full).collect::<Vec<_>>(), [None, Some((3, 3)), Some((3, 3))]);
     let topic = jobs.inspect().topic("crawl").await.unwrap();
-    assert!(topic.is_full() && topic.delayed == 3);
+    assert!(topic.at_capacity() && topic.delayed == 3);
     let why = jobs.inspect().why("crawl", 9).await.unwrap().to_string();
     assert!(why.ends_with("3 jobs of the topic wait, and 3 may, so adds of new jobs are refused"), "{why}");
     jobs.topic("crawl").unwrap().add_json("{}").await.unwrap_err();
-    jobs.clear_limit::<Crawl>(LimitKind::Waiting).await.unwrap();
+    jobs.clear_limit::<Crawl>(LimitKind::MaxWaiting).await.unwrap();
     assert_eq!(full(&jobs.add(Crawl { page: 9 }).await), Some((3, 2)), "the code says it again");
     jobs.topic("crawl").unwrap().add_json("{}").await.unwrap();
 }
@@ -70,10 +70,10 @@ async fn adds_beyond_what_may_wait_of_a_group_are_refused_and_other_groups_have_
         text.ends_with("was not added: 2 jobs of its group customer-1 wait, and 2 may (`group_max_waiting`); add it again once some have run, or raise the limit"),
         "{text}"
     );
-    jobs.set_limit::<Sync>(Limit::GroupWaiting(3)).reason("there is room").await.unwrap();
+    jobs.set_limit::<Sync>(Limit::GroupMaxWaiting(3)).reason("there is room").await.unwrap();
     jobs.add(Sync { customer: 1 }).await.unwrap();
     assert!(jobs.add(Sync { customer: 1 }).await.is_err());
-    jobs.clear_limit::<Sync>(LimitKind::GroupWaiting).await.unwrap();
+    jobs.clear_limit::<Sync>(LimitKind::GroupMaxWaiting).await.unwrap();
     assert!(jobs.add(Sync { customer: 1 }).await.is_err(), "the code says it again");
     jobs.add(Sync { customer: 1 }).group("customer-3").await.unwrap();
 }

@@ -31,7 +31,7 @@ async fn the_jobs_of_a_group_run_one_at_a_time_beside_those_of_others() {
 
 stores!(a_group_waits_for_a_retry_or_lets_it_pass: memory, file, redis);
 async fn a_group_waits_for_a_retry_or_lets_it_pass() {
-    for (on_blocked, wanted) in
+    for (group_on_blocked, wanted) in
         [("retry: wait", ["a-1 0", "a-1 1", "a-2 0"]), ("retry: pass", ["a-1 0", "a-2 0", "a-1 1"])]
     {
         let script = Script::new(|job: Job<TestJob>, channel: Channel| async move {
@@ -40,14 +40,14 @@ async fn a_group_waits_for_a_retry_or_lets_it_pass() {
             }
             Ok(channel.ack())
         });
-        let set = |topic: TopicOverrides| topic.retry("5s x 1").group_concurrency(1).on_blocked(on_blocked);
+        let set = |topic: TopicOverrides| topic.retry("5s x 1").group_concurrency(1).group_on_blocked(group_on_blocked);
         let dq = script.start(set).await;
         for id in ["a-1", "a-2"] {
             add(dq.provider(), id).await;
         }
         dq.advance(30 * SECOND).await;
         let wanted = wanted.map(|run| format!("due {run}"));
-        assert_eq!(script.log.take_without_times(), wanted, "{on_blocked:?}");
+        assert_eq!(script.log.take_without_times(), wanted, "{group_on_blocked:?}");
     }
 }
 
@@ -56,7 +56,7 @@ async fn a_stopped_group_is_seen_and_resumed() {
     let script = Script::new(|job: Job<TestJob>, channel: Channel| async move {
         if job.id == "a-1" { Err("it is broken".into()) } else { Ok(channel.ack()) }
     });
-    let set = |topic: TopicOverrides| topic.retry("none").group_concurrency(1).on_blocked("dead: wait");
+    let set = |topic: TopicOverrides| topic.retry("none").group_concurrency(1).group_on_blocked("dead: wait");
     let dq = script.start(set).await;
     for id in ["a-1", "a-2", "b-1"] {
         add(dq.provider(), id).await;

@@ -1,14 +1,14 @@
 //! The histories of jobs: the settings of a topic, the callers of commands, and what becomes of them.
 
 use dq::config::TopicOverrides;
-use dq::inspect::{Reason, Why};
+use dq::inspect::{NotRunReason, Why};
 use dq::testing::Harness;
 use dq_tests::Fault;
 
 use crate::scripted_listener::{HOUR, MINUTE, MS, SECOND, Script, TestJob, default_settings, faulty_store, test_job};
 
 fn keeps(topic: TopicOverrides) -> TopicOverrides {
-    topic.history(20).history_after("1h")
+    topic.history_max(20).history_retention("1h")
 }
 
 async fn why(dq: &Harness, id: &str) -> Why {
@@ -25,18 +25,18 @@ async fn why_says_who_deleted_a_job_that_is_gone() {
     let dq = Script::acks().start(keeps).await;
     dq.advance(SECOND).await;
     dq.provider().add(test_job("a")).after("1m").await.unwrap();
-    let [anna, bob] = ["anna", "bob"].map(|name| dq.provider().acting_as(name));
+    let [anna, bob] = ["anna", "bob"].map(|name| dq.provider().by(name));
     bob.extend_by::<TestJob>("a", "1m").await.unwrap();
     anna.delete::<TestJob>("a").await.unwrap();
     let why = why(&dq, "a").await;
     assert_eq!(why.job, None);
-    assert!(matches!(&why.reasons[..], [Reason::Gone { by: Some(by), .. }] if by == "anna"), "{why:?}");
+    assert!(matches!(&why.reasons[..], [NotRunReason::Gone { by: Some(by), .. }] if by == "anna"), "{why:?}");
     assert!(why.to_string().starts_with("it was deleted by anna at "), "{why}");
     let told: Vec<_> = why.history.iter().map(|past| past.to_string()).collect();
     assert!(told[1].starts_with("changed, due ") && told[1].ends_with(", by bob"), "{told:?}");
     assert_eq!((told.len(), told[2].as_str()), (3, "deleted, by anna"));
     let unknown = dq.provider().inspect().why("work", "b").await.unwrap();
-    assert_eq!(unknown.reasons, [Reason::Unknown]);
+    assert_eq!(unknown.reasons, [NotRunReason::Unknown]);
 }
 
 stores!(a_history_tells_the_node_and_how_late_the_job_was: memory, file, redis);
@@ -75,7 +75,7 @@ async fn a_listener_that_says_nothing_of_histories_leaves_them_and_zero_ends_the
     let silent = script.beside(&dq, 2, default_settings).await;
     silent.advance(SECOND).await;
     assert_eq!(history(&dq, "a").await.len(), 1);
-    let ends = script.beside(&dq, 3, |topic| topic.history(0)).await;
+    let ends = script.beside(&dq, 3, |topic| topic.history_max(0)).await;
     ends.advance(SECOND).await;
     assert_eq!(history(&dq, "a").await, [""; 0]);
 }
@@ -102,7 +102,7 @@ async fn the_name_of_a_caller_is_any_text_and_cut_at_256_bytes() {
     let long = format!("a{}", "\u{e9}".repeat(200));
     for (id, name) in [("long", long.as_str()), ("odd", "\t\n\\n"), ("none", "")] {
         dq.provider().add(test_job(id)).after("1m").await.unwrap();
-        dq.provider().acting_as(name).delete::<TestJob>(id).await.unwrap();
+        dq.provider().by(name).delete::<TestJob>(id).await.unwrap();
     }
     dq.advance(MS).await;
     assert_eq!(history(&dq, "long").await[1], format!("deleted, by a{}", "\u{e9}".repeat(127)));

@@ -9,7 +9,7 @@ use dq::config::TopicOverrides;
 use dq::job::{Cause, NodeId, State};
 use dq::prelude::*;
 use dq::store::Store;
-use dq::store::step::{Reclaim, Scan, USUAL_BYTES};
+use dq::store::step::{DEFAULT_BYTES, Reclaim, Scan};
 use dq::testing::Harness;
 use dq_tests::Fault;
 use serde::{Deserialize, Serialize};
@@ -288,12 +288,12 @@ async fn a_handler_that_runs_for_hours_keeps_no_job_from_running() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_starts_between_the_last_run_of_a_job_that_is_alone_and_its_final_retry() {
+async fn nothing_starts_between_the_last_run_of_a_job_that_is_alone_and_its_on_exhausted() {
     let script = Script::new(|_, _| async {
         handler_takes(SECOND).await;
         Err("no".into())
     });
-    let script = script.final_retry(|_, _| handler_takes(5 * SECOND));
+    let script = script.on_exhausted(|_, _| handler_takes(5 * SECOND));
     let pace = Pace { log: Log::new(), takes: SECOND / 10 };
     let dq = node_with_a_job_that_must_be_alone(&script, &pace).await;
     for id in 0..600 {
@@ -345,8 +345,8 @@ async fn another_node_claims_what_is_due_while_a_job_runs_alone() {
     assert_eq!((times(&others.log.take(), "begins").len(), pace.log.take().len()), (5, 0));
 }
 
-stores!(a_stopping_node_gives_back_a_quarantined_job_instead_of_its_final_retry: memory, file, redis);
-async fn a_stopping_node_gives_back_a_quarantined_job_instead_of_its_final_retry() {
+stores!(a_stopping_node_gives_back_a_quarantined_job_instead_of_its_on_exhausted: memory, file, redis);
+async fn a_stopping_node_gives_back_a_quarantined_job_instead_of_its_on_exhausted() {
     let (script, pace) = (
         Script::new(|_, _| async {
             handler_takes(SECOND).await;
@@ -364,7 +364,7 @@ async fn a_stopping_node_gives_back_a_quarantined_job_instead_of_its_final_retry
     next.advance(22_500 * MS + 100 * MS).await;
     let last = next.another(3, both(&Script::acks(), &pace, 2)).await;
     next.shutdown(10 * SECOND).await;
-    assert_eq!(script.log.take_without_times(), ["due a 0", "due b 0"], "their `final_retry` is owed");
+    assert_eq!(script.log.take_without_times(), ["due a 0", "due b 0"], "their `on_exhausted` is owed");
     last.advance(SECOND).await;
     assert_eq!(stored_job(&last, "a").await.state, State::Dead);
 }
@@ -402,7 +402,7 @@ pub(crate) async fn crash_with(store: &Arc<dyn Store>, ids: impl Iterator<Item =
     handler_takes(MINUTE).await; // the lease of the node expires
     let link = store.link(&work_key(), &NodeId::new("reclaimer"));
     let seen = link.step(Scan).await.unwrap().leases[0].1;
-    let reclaim = Reclaim { node, seen, limit: 100, bytes: USUAL_BYTES, max_crashes: 1 };
+    let reclaim = Reclaim { node, seen, limit: 100, bytes: DEFAULT_BYTES, max_crashes: 1 };
     assert_eq!(link.step(reclaim).await.unwrap().left, 0);
 }
 

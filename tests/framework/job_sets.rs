@@ -172,9 +172,9 @@ async fn names_and_calls_of_sets_are_bounded() {
     let dq = node(&log).await;
     let named = |length: usize| dq.provider().job_set::<Imported>("n".repeat(length));
     let error = named(257).add(row("a")).await.unwrap_err();
-    assert!(matches!(&error, CallError::Invalid(Invalid::BadName(_))), "{error:?}");
+    assert!(matches!(&error, CallError::Invalid(Invalid::InvalidName(_))), "{error:?}");
     let error = named(257).then(Imported { import: 1 }).await.unwrap_err();
-    assert!(matches!(&error, CallError::Invalid(Invalid::BadName(_))), "{error:?}");
+    assert!(matches!(&error, CallError::Invalid(Invalid::InvalidName(_))), "{error:?}");
     let set = named(256);
     let error = set.add_many((0..1_001).map(|n| row(&n.to_string()))).await.unwrap_err();
     let too_many = matches!(error, CallError::Invalid(Invalid::BatchTooLarge { size: 1_001, limit: 1_000, .. }));
@@ -203,5 +203,5 @@ async fn a_job_without_a_type_becomes_a_member_or_the_last_job() {
     dq.advance(MINUTE).await;
     assert_eq!(ends(&log), ["imported 3: 2 0 1"]);
     let error = member("late").member_of(&home, "").await.unwrap_err();
-    assert!(matches!(&error, CallError::Invalid(Invalid::BadName(_))), "{error:?}");
+    assert!(matches!(&error, CallError::Invalid(Invalid::InvalidName(_))), "{error:?}");
 }

@@ -37,24 +37,24 @@ async fn a_rejoin_and_a_retry_hand_a_state_to_the_next_run_and_a_plain_one_leave
     let dq = script.lives(|topic| topic.retry("1m x 3"), 4 * 24 * HOUR).await;
     assert_eq!((stored_job(&dq, "a").await.state, kept(&dq, "a").await), (State::Unacked, Some(5)));
     assert_eq!(log.take().len(), 6);
-    dq.provider().requeue::<TestJob>("a").await.unwrap().must_change().unwrap();
+    dq.provider().requeue::<TestJob>("a").await.unwrap().or_error_if_unchanged().unwrap();
     dq.settle().await;
     assert_eq!(log.take().len(), 1);
     assert!(dq.job::<TestJob>("a").await.is_none());
 }
 
 #[tokio::test(start_paused = true)]
-async fn final_retry_and_a_requeue_see_the_last_state_and_a_replacement_none() {
+async fn on_exhausted_and_a_requeue_see_the_last_state_and_a_replacement_none() {
     let script = Script::new(|job, channel| async move {
         match job.state::<u32>()? {
             None => Ok(channel.dead("it makes no sense").with(&7)?),
             Some(state) => Ok(channel.rejoin_after("1h").with(&(state + 1))?),
         }
     });
-    let script = script.final_retry(|job, _| async move { assert_eq!(job.state(), Ok(Some(7))) });
+    let script = script.on_exhausted(|job, _| async move { assert_eq!(job.state(), Ok(Some(7))) });
     let dq = script.lives(default_settings, MINUTE).await;
     assert_eq!((stored_job(&dq, "a").await.state, kept(&dq, "a").await), (State::Dead, Some(7)));
-    dq.provider().requeue::<TestJob>("a").await.unwrap().must_change().unwrap();
+    dq.provider().requeue::<TestJob>("a").await.unwrap().or_error_if_unchanged().unwrap();
     dq.advance(MINUTE).await;
     assert_eq!(kept(&dq, "a").await, Some(8));
     dq.provider().add(test_job("a")).replace_existing().after(HOUR).await.unwrap();
@@ -217,7 +217,7 @@ struct InBatches {
 }
 
 /// Each job of a batch has a state of its own.
-#[delay_listener(batch = 10, register = false)]
+#[delay_listener(batch_size = 10, register = false)]
 async fn in_batches(batch: Batch<InBatches>) -> Result<Decided, JobError> {
     for job in &batch {
         match job.state::<u32>()? {

@@ -73,7 +73,7 @@ fn adds_go_on_and_are_done_once_when_the_runtime_of_the_provider_ends() {
     let shared = Shared::named("a-runtime-ends");
     let runtime = runtime(2);
     let mut settings = NodeSettings::default();
-    settings.unanswered_limit = 4; // half of the callers wait for a place
+    settings.max_in_flight = 4; // half of the callers wait for a place
     let provider = provider_with(&runtime, &shared, settings);
     let (adds, added) = channel();
     let callers: Vec<_> = (0..8)
@@ -164,7 +164,7 @@ fn a_job_that_waits_for_others_to_join_its_batch_is_added_although_its_thread_is
     let add = Box::pin(async move { add.await.is_ok() });
     let blocked = runtime.spawn(PostAndBlock { add, posted, opens });
     let _ = is_posted.recv();
-    let deadline = Instant::now() + NodeSettings::default().call_total / 2;
+    let deadline = Instant::now() + NodeSettings::default().call_deadline / 2;
     while waiting(&provider) < 4 {
         assert!(Instant::now() < deadline, "nobody adds the job");
         thread::yield_now();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use dq::context::ContextFactory;
 use dq::job::{NodeId, Sequence, Token};
 use dq::listener::Job;
-use dq::store::step::{Change, Outcome, Settle, USUAL_BYTES, Verdict};
+use dq::store::step::{Change, DEFAULT_BYTES, Outcome, Settle, Verdict};
 use dq::testing::{Harness, ManualClock};
 use dq_tests::Fault;
 
@@ -38,7 +38,7 @@ async fn settle_behind_its_back(dq: &Harness, token: Token, change: Change) {
     let link = dq.store().link(&work_key(), &NodeId::new(dq.health().node));
     let outcome = Outcome { id: dq::job::JobId::new("a").unwrap(), token, change, metadata: None };
     let settled = link
-        .step(Settle { last_seen: Sequence(0), lease: SECOND, bytes: USUAL_BYTES, outcomes: vec![outcome] })
+        .step(Settle { last_seen: Sequence(0), lease: SECOND, bytes: DEFAULT_BYTES, outcomes: vec![outcome] })
         .await
         .unwrap();
     assert_eq!(settled.verdicts, [Verdict::Done]);
@@ -135,8 +135,8 @@ async fn after_an_outage_longer_than_a_lease_no_node_reclaims_what_another_still
     let nodes: [(Duration, Settings); 4] = [
         (15 * SECOND, |node| node),
         (15 * SECOND, |node| node.call_timeout("10s")),
-        (3 * SECOND, |node| node.renewal("1s")),
-        (100 * MS, |node| node.renewal("33ms").call_timeout("60ms")),
+        (3 * SECOND, |node| node.heartbeat_interval("1s")),
+        (100 * MS, |node| node.heartbeat_interval("33ms").call_timeout("60ms")),
     ];
     for (number, (lease, settings)) in nodes.into_iter().enumerate() {
         for seed in 0..seeds() {

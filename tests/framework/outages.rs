@@ -243,7 +243,7 @@ async fn unanswered_adds_are_unknown_and_safe_to_repeat() {
     assert!(matches!(error, dq::provider::CallError::Unknown { .. }), "{error}");
     faults.clear();
     let again = dq.provider().add(test_job("a")).after(HOUR).keep_existing().await.unwrap();
-    assert_eq!(again.how, dq::provider::Addition::Kept(State::Delayed));
+    assert_eq!(again.how, dq::provider::AddedHow::Kept(State::Delayed));
     dq.advance(2 * HOUR).await;
     assert_eq!(script.log.take().len(), 1);
 }

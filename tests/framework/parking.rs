@@ -1,4 +1,4 @@
-//! Park: the outcome comes from outside, or `process_unacked` decides if none came.
+//! Park: the outcome comes from outside, or `on_park_timeout` decides if none came.
 
 use std::sync::{Arc, Mutex};
 
@@ -66,9 +66,9 @@ async fn a_requeued_parked_job_runs_again_and_its_old_fence_is_rejected() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn process_unacked_runs_once_after_seven_days_and_drops_the_job() {
+async fn on_park_timeout_runs_once_after_seven_days_and_drops_the_job() {
     let script = Script::parks();
-    let rarely = |factory: ContextFactory| script.on(factory, default_settings).fallback_scan("1h");
+    let rarely = |factory: ContextFactory| script.on(factory, default_settings).poll_interval("1h");
     let dq = start(rarely).await;
     let other = dq.another(2, rarely).await;
     dq.provider().add(test_job("a")).await.unwrap();
@@ -81,20 +81,20 @@ async fn process_unacked_runs_once_after_seven_days_and_drops_the_job() {
     assert_eq!(dropped.iter().sum::<u64>(), 1);
 }
 
-stores!(process_unacked_runs_again_a_period_after_it_keeps_a_job: memory, file, redis);
-async fn process_unacked_runs_again_a_period_after_it_keeps_a_job() {
+stores!(on_park_timeout_runs_again_a_period_after_it_keeps_a_job: memory, file, redis);
+async fn on_park_timeout_runs_again_a_period_after_it_keeps_a_job() {
     let (script, fences) = parks();
-    let script = script.process_unacked(|_| async { Ok(UnackedDecision::Keep) });
-    let dq = script.lives(|topic| topic.unacked_age("1h"), 2 * HOUR + 20 * MINUTE).await;
+    let script = script.on_park_timeout(|_| async { Ok(UnackedDecision::Keep) });
+    let dq = script.lives(|topic| topic.park_timeout("1h"), 2 * HOUR + 20 * MINUTE).await;
     assert_eq!(script.log.take_without_times(), ["due a 0", "aged a 0", "aged a 0"]);
     let fence = fences.lock().unwrap()[0];
     assert!(dq.provider().ack::<TestJob>("a").fence(fence).await.unwrap().changed, "the fence of its run still counts");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_retry_by_process_unacked_spends_an_attempt_and_waits_its_backoff() {
-    let script = Script::parks().process_unacked(|_| async { Ok(UnackedDecision::Retry) });
-    let dq = script.lives(|topic| topic.unacked_age("2h").retry("1h"), 2 * HOUR + 30 * MINUTE).await;
+async fn a_retry_by_on_park_timeout_spends_an_attempt_and_waits_its_backoff() {
+    let script = Script::parks().on_park_timeout(|_| async { Ok(UnackedDecision::Retry) });
+    let dq = script.lives(|topic| topic.park_timeout("2h").retry("1h"), 2 * HOUR + 30 * MINUTE).await;
     assert_eq!(script.log.take_without_times(), ["due a 0", "aged a 0"]);
     let waits = stored_job(&dq, "a").await;
     assert_eq!((waits.state, waits.attempts), (State::Delayed, 1));
@@ -106,9 +106,9 @@ async fn a_retry_by_process_unacked_spends_an_attempt_and_waits_its_backoff() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn process_unacked_runs_even_for_an_expired_job() {
+async fn on_park_timeout_runs_even_for_an_expired_job() {
     let script = Script::parks();
-    let dq = script.start(|topic| topic.unacked_age("2h")).await;
+    let dq = script.start(|topic| topic.park_timeout("2h")).await;
     dq.provider().add(test_job("a")).expires_after("1h").await.unwrap();
     dq.advance(3 * HOUR).await;
     assert_eq!(script.log.take_without_times(), ["due a 0", "aged a 0"]);

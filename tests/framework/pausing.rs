@@ -123,8 +123,8 @@ async fn a_running_handler_ends_as_usual_and_its_retry_waits() {
     assert_eq!(script.log.take_without_times(), ["due fails 1"]);
 }
 
-stores!(a_final_retry_stays_owed_over_a_pause: memory, file, redis);
-async fn a_final_retry_stays_owed_over_a_pause() {
+stores!(an_on_exhausted_stays_owed_over_a_pause: memory, file, redis);
+async fn an_on_exhausted_stays_owed_over_a_pause() {
     let script = Script::new(|_, _| async {
         handler_takes(10 * SECOND).await;
         Err("no".into())
@@ -143,7 +143,7 @@ async fn a_final_retry_stays_owed_over_a_pause() {
 #[tokio::test(start_paused = true)]
 async fn aged_parked_jobs_wait_for_the_end_of_a_pause() {
     let script = Script::parks();
-    let dq = script.lives(|topic| topic.unacked_age("1d"), HOUR).await;
+    let dq = script.lives(|topic| topic.park_timeout("1d"), HOUR).await;
     pause(&dq).await;
     dq.advance(3 * DAY).await;
     assert_eq!(script.log.take_without_times(), ["due a 0"]);
@@ -205,7 +205,7 @@ async fn a_pause_ends_by_itself_at_its_time_on_every_node() {
     let dq = script.start(default_settings).await;
     let other = script.beside(&dq, 2, default_settings).await;
     dq.advance(SECOND).await;
-    let set = dq.provider().pause::<TestJob>().reason("a deployment").lasting("90s").await.unwrap();
+    let set = dq.provider().pause::<TestJob>().reason("a deployment").for_duration("90s").await.unwrap();
     let now = set.now.unwrap();
     assert_eq!(now.until.unwrap().since(now.since), 90 * SECOND);
     assert!(!now.by.is_empty(), "the process is the author");
@@ -285,7 +285,7 @@ async fn a_pause_needs_a_reason_and_texts_within_their_limits() {
     assert!(matches!(long, CallError::Invalid(Invalid::TooLarge { size: 1_025, limit: 1_024, .. })), "{long}");
     let author = jobs.drain::<TestJob>().reason("why").by("x".repeat(257)).await.unwrap_err();
     assert!(matches!(author, CallError::Invalid(Invalid::TooLarge { size: 257, limit: 256, .. })), "{author}");
-    let lasting = jobs.pause::<TestJob>().reason("why").lasting("soon").await.unwrap_err();
+    let lasting = jobs.pause::<TestJob>().reason("why").for_duration("soon").await.unwrap_err();
     assert!(matches!(lasting, CallError::Invalid(Invalid::BadDuration { field: "lasting", .. })), "{lasting}");
     assert_eq!(jobs.topic_state::<TestJob>().await.unwrap(), dq::provider::TopicState::default());
 }

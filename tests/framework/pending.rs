@@ -41,7 +41,7 @@ async fn a_delete_overrides_a_retry_a_rejoin_a_park_and_the_last_failure() {
         let found = dq.provider().delete::<TestJob>("a").await.unwrap();
         assert_eq!((found.found, found.changed, found.removed), (Some(State::Running), true, None));
         dq.advance(HOUR).await;
-        assert_eq!(script.log.take_without_times(), ["due a 0"], "neither another run nor `final_retry`");
+        assert_eq!(script.log.take_without_times(), ["due a 0"], "neither another run nor `on_exhausted`");
         assert!(dq.job::<TestJob>("a").await.is_none());
     }
 }

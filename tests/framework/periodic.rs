@@ -7,7 +7,7 @@ use std::time::Duration;
 use dq::ContextFactory;
 use dq::environment::{StoreClock, TokioClock};
 use dq::prelude::*;
-use dq::provider::{CallError, Invalid, ScheduleOrigin, SeenSchedule};
+use dq::provider::{CallError, Invalid, ScheduleInfo, ScheduleOrigin};
 use dq::schedule::{OnMissed, Times};
 use dq::testing::Harness;
 use dq::time::Timestamp;
@@ -65,7 +65,7 @@ fn listens(seen: &Seen) -> impl FnOnce(ContextFactory) -> ContextFactory {
     |factory| factory.provide(seen).listener::<write>()
 }
 
-async fn all(dq: &Harness) -> Vec<SeenSchedule> {
+async fn all(dq: &Harness) -> Vec<ScheduleInfo> {
     let mut pages = dq.provider().schedules::<Report>().per_page(7);
     let mut all = Vec::new();
     while let Some(page) = pages.next_page().await.unwrap() {

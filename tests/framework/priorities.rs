@@ -27,7 +27,7 @@ async fn due_jobs_run_by_their_priorities_and_the_delay_of_none_is_longer() {
 stores!(a_low_job_starts_under_a_flood_of_high_ones_once_it_has_been_due_for_twice_the_ageing: memory, file, redis);
 async fn a_low_job_starts_under_a_flood_of_high_ones_once_it_has_been_due_for_twice_the_ageing() {
     let script = Script::takes(SECOND);
-    let dq = script.start(|topic| topic.concurrency(1).ageing("10s")).await;
+    let dq = script.start(|topic| topic.concurrency(1).priority_ageing("10s")).await;
     for n in 0..40 {
         add(dq.provider(), &format!("high-{n}"), Priority::High, n * SECOND + SECOND).await;
     }

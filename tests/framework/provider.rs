@@ -8,8 +8,8 @@ use dq::DelayJob;
 use dq::config::NodeSettings;
 use dq::environment::{Environment, Seeded, TokioClock};
 use dq::job::{AppName, Cause, Metadata, NodeId, Sequence, State, TopicKey, TopicName};
-use dq::provider::{Addition, CallError, Invalid, Provider, Reason, Refusal, Seen};
-use dq::store::step::{Change, Claim, Outcome, Reconcile, Sequenced, Settle, Transfer, USUAL_BYTES};
+use dq::provider::{AddedHow, CallError, FailureReason, Invalid, JobInfo, Provider, Refusal};
+use dq::store::step::{Change, Claim, DEFAULT_BYTES, Outcome, Reconcile, Sequenced, Settle, Transfer};
 use dq::store::{JobPlace, Link};
 use dq::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -79,14 +79,14 @@ impl Fixture {
         let outcome = |claim: &Claim| Outcome { metadata: metadata.clone(), ..claim.outcome(change.clone()) };
         let outcomes = claims.iter().map(outcome).collect();
         self.node
-            .step(Settle { last_seen: self.sequence.get(), lease: 60 * SECOND, bytes: USUAL_BYTES, outcomes })
+            .step(Settle { last_seen: self.sequence.get(), lease: 60 * SECOND, bytes: DEFAULT_BYTES, outcomes })
             .await
             .unwrap();
     }
 }
 
 /// How long after [`START`] a job is due that waits.
-pub(super) fn due<P>(seen: &Seen<P>) -> Duration {
+pub(super) fn due<P>(seen: &JobInfo<P>) -> Duration {
     match seen.place {
         JobPlace::Delayed { due } => due.since(START),
         ref other => panic!("{other:?}"),
@@ -97,7 +97,7 @@ pub(super) fn due<P>(seen: &Seen<P>) -> Duration {
 async fn a_payload_defines_id_delay_retry_expiry_and_retention() {
     let fixture = fixture().await;
     let added = fixture.provider.add(CloseOrder { order: 7 }).await.unwrap();
-    assert_eq!((added.id.as_str(), added.how), ("7", Addition::New));
+    assert_eq!((added.id.as_str(), added.how), ("7", AddedHow::New));
 
     let seen = fixture.provider.get::<CloseOrder>(7).await.unwrap().unwrap();
     assert_eq!((due(&seen), seen.state()), (1800 * SECOND, State::Delayed));
@@ -155,10 +155,10 @@ async fn an_existing_id_is_rejected_kept_or_replaced_as_the_caller_chooses() {
         other => panic!("{other:?}"),
     }
     let kept = fixture.provider.add(remind("b")).id(1).keep_existing().await.unwrap();
-    assert_eq!(kept.how, Addition::Kept(State::Delayed));
+    assert_eq!(kept.how, AddedHow::Kept(State::Delayed));
     assert_eq!(fixture.provider.get::<Remind>(1).await.unwrap().unwrap().payload().unwrap(), remind("a"));
     let replaced = fixture.provider.add(remind("b")).id(1).replace_existing().await.unwrap();
-    assert_eq!(replaced.how, Addition::Replaced(State::Delayed));
+    assert_eq!(replaced.how, AddedHow::Replaced(State::Delayed));
     assert_eq!(fixture.provider.get::<Remind>(1).await.unwrap().unwrap().payload().unwrap(), remind("b"));
 }
 
@@ -253,7 +253,7 @@ async fn a_batch_of_more_than_a_thousand_jobs_is_rejected_as_a_whole() {
 #[tokio::test(start_paused = true)]
 async fn invalid_adds_report_field_limit_and_size_and_add_nothing() {
     let mut settings = NodeSettings::default();
-    settings.payload_limit = 100;
+    settings.max_payload = 100;
     let fixture = Fixture::of("remind", settings).await;
     let provider = &fixture.provider;
     let text = |result: Result<_, CallError>| result.map(|_: dq::provider::Added| ()).unwrap_err().to_string();
@@ -261,7 +261,7 @@ async fn invalid_adds_report_field_limit_and_size_and_add_nothing() {
     let cases = [
         (
             text(provider.add(remind(&long)).await),
-            "the payload of topic `remind` is 110 bytes, 100 are allowed (`payload_limit`)",
+            "the payload of topic `remind` is 110 bytes, 100 are allowed (`max_payload`)",
         ),
         (
             text(provider.add(remind("")).header("h", "x".repeat(8 * 1024)).await),
@@ -279,7 +279,7 @@ async fn invalid_adds_report_field_limit_and_size_and_add_nothing() {
         assert!(text.contains(expected), "{text}");
     }
     let bad = provider.delete::<Remind>("").await;
-    assert!(matches!(bad, Err(CallError::Invalid(Invalid::BadName(_)))));
+    assert!(matches!(bad, Err(CallError::Invalid(Invalid::InvalidName(_)))));
     assert!(provider.topic("what?").unwrap_err().to_string().contains("'?'"));
     assert!(
         provider
@@ -299,7 +299,7 @@ async fn the_untyped_form_does_the_same_without_a_type() {
     topic.add_json(json!({ "who": "a" })).id(1).after("1m").await.unwrap();
     topic.add_json(r#"{ "who":  "b" }"#).id(2).after("2m").await.unwrap();
     assert_eq!(fixture.provider.get::<Remind>(1).await.unwrap().unwrap().payload().unwrap(), remind("a"));
-    let second: Seen<Value> = topic.get(2).await.unwrap().unwrap();
+    let second: JobInfo<Value> = topic.get(2).await.unwrap().unwrap();
     assert_eq!(second.raw_payload().unwrap().1, br#"{ "who":  "b" }"#, "the text is kept unchanged");
     assert_eq!(second.payload().unwrap(), json!({ "who": "b" }));
     let waiting = topic.waiting().next_page().await.unwrap().unwrap();
@@ -328,11 +328,11 @@ async fn a_closed_provider_refuses_adds_and_still_answers_queries() {
     tokio::task::yield_now().await;
     fixture.provider.close().await;
     assert!(in_flight.await.unwrap().is_ok(), "adds in flight are flushed");
-    assert!(matches!(clone.add(remind("b")).await, Err(CallError::NotDone { reason: Reason::Stopped, .. })));
+    assert!(matches!(clone.add(remind("b")).await, Err(CallError::NotDone { reason: FailureReason::Stopped, .. })));
     assert!(matches!(
         clone.add(CloseOrder { order: 1 }).await,
-        Err(CallError::NotDone { reason: Reason::Stopped, .. })
+        Err(CallError::NotDone { reason: FailureReason::Stopped, .. })
     ));
-    assert!(matches!(clone.delete::<Remind>(1).await, Err(CallError::NotDone { reason: Reason::Stopped, .. })));
+    assert!(matches!(clone.delete::<Remind>(1).await, Err(CallError::NotDone { reason: FailureReason::Stopped, .. })));
     assert!(clone.get::<Remind>(1).await.unwrap().is_some());
 }

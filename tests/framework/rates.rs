@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use dq::config::TopicOverrides;
-use dq::inspect::Reason;
+use dq::inspect::NotRunReason;
 use dq::prelude::*;
 use dq::provider::{CallError, Limit, Refusal};
 use serde::{Deserialize, Serialize};
@@ -68,7 +68,7 @@ async fn a_rate_that_is_spent_is_a_reason_to_wait() {
     dq.provider().add(test_job(39)).await.unwrap();
     let why = dq.provider().inspect().why("work", "39").await.unwrap();
     let text = why.to_string();
-    assert!(matches!(why.reasons[0], Reason::RateSpent { .. }), "{text}");
+    assert!(matches!(why.reasons[0], NotRunReason::RateSpent { .. }), "{text}");
     assert!(text.contains("has spent its rate, which lets the next job start in "), "{text}");
     assert!(text.contains("37 other jobs"), "{text}");
 }

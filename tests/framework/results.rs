@@ -69,7 +69,7 @@ async fn a_caller_gets_the_result_or_learns_why_there_is_none_before_and_after_t
     // They have ended before these calls.
     let after = async |id: &str| dq.provider().result::<TestJob, u32>(id).await;
     assert_eq!(after("result").await.unwrap(), 7);
-    dq.provider().ack::<TestJob>("parked").await.unwrap().must_change().unwrap();
+    dq.provider().ack::<TestJob>("parked").await.unwrap().or_error_if_unchanged().unwrap();
     dq.advance(HOUR / 2).await;
     assert_eq!(after("again").await.unwrap(), 7);
     assert_eq!(why(after("dead").await), is_dead);
@@ -138,7 +138,7 @@ async fn a_result_is_kept_for_the_retention_of_its_job_and_for_an_hour_without_o
 
 stores!(a_topic_keeps_no_more_done_jobs_than_it_says: memory, file, redis);
 async fn a_topic_keeps_no_more_done_jobs_than_it_says() {
-    let settings = |topic: TopicOverrides| topic.done_most(3);
+    let settings = |topic: TopicOverrides| topic.done_max(3);
     let dq = Script::new(|_, channel| async move { Ok(channel.ack_with(&1)?) }).start(settings).await;
     for n in 0..10 {
         dq.provider().add(test_job(n)).retain("1d").await.unwrap();
@@ -176,7 +176,7 @@ struct Square {
 }
 
 /// Each job of a batch has a result of its own, but for those that the end of the batch decides.
-#[delay_listener(batch = 10, register = false)]
+#[delay_listener(batch_size = 10, register = false)]
 async fn square(batch: Batch<Square>) -> Result<Decided, JobError> {
     for job in batch.iter().filter(|job| job.n < 3) {
         batch.ack_with(job, &(job.n * job.n))?;

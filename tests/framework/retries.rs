@@ -152,7 +152,7 @@ async fn a_retry_function_cannot_delay_a_job_for_more_than_ten_years() {
     dq.provider().add(test_job("a")).await.unwrap();
     dq.settle().await;
     let head = dq.counts::<TestJob>().await.head.unwrap();
-    assert_eq!(head.since(clock), dq::time::LONGEST_DELAY);
+    assert_eq!(head.since(clock), dq::time::MAX_DELAY);
 }
 
 #[tokio::test(start_paused = true)]
@@ -169,13 +169,13 @@ async fn the_retry_policy_of_an_add_overrides_all_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_run_and_final_retry_get_the_job_as_it_was_added() {
+async fn every_run_and_on_exhausted_get_the_job_as_it_was_added() {
     let seen = Arc::<Mutex<Vec<_>>>::default();
     let see = |job: &Job<TestJob>, seen: &Mutex<Vec<_>>| {
         let seen_job = (job.attempt(), (*job).clone(), job.header("trace").map(str::to_owned));
         seen.lock().unwrap().push(seen_job);
     };
-    let (by_handler, by_final_retry) = (seen.clone(), seen.clone());
+    let (by_handler, by_on_exhausted) = (seen.clone(), seen.clone());
     let script = Script::new(move |job, channel| {
         see(&job, &by_handler);
         async move {
@@ -190,8 +190,8 @@ async fn every_run_and_final_retry_get_the_job_as_it_was_added() {
             }
         }
     });
-    let script = script.final_retry(move |job, _| {
-        see(&job, &by_final_retry);
+    let script = script.on_exhausted(move |job, _| {
+        see(&job, &by_on_exhausted);
         std::future::ready(())
     });
     let dq = script.start(|topic| topic.retry("1s x 4")).await;
@@ -291,7 +291,7 @@ async fn a_fatal_error_is_not_retried_whatever_the_policy_and_its_cause_is_kept(
         let dead = stored_job(&dq, id).await;
         assert_eq!((dead.state, dead.attempts, dead.error.as_str()), (State::Dead, 1, "account 7 is closed"));
     }
-    dq.provider().requeue::<TestJob>("dead").await.unwrap().must_change().unwrap();
+    dq.provider().requeue::<TestJob>("dead").await.unwrap().or_error_if_unchanged().unwrap();
     dq.settle().await;
     assert_eq!(script.log.take_without_times(), ["due dead 0", "final dead 1 error"], "a requeue runs it again");
 }

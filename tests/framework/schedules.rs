@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use dq::inspect::{BulkAction, JobFilter};
 use dq::job::{Codec, Metadata, Record, State};
-use dq::provider::{AddSchedule, Addition, Call, CallError, Refusal};
+use dq::provider::{AddSchedule, AddedHow, Call, CallError, Refusal};
 use dq::schedule::{OnMissed, Overlap};
 use dq::testing::Harness;
 use dq::time::Timestamp;
@@ -52,7 +52,7 @@ async fn a_schedule_adds_one_job_at_each_tick() {
     let runs = Runs::default();
     let dq = runs.script(Duration::ZERO).start(default_settings).await;
     let added = tens(&dq).await.unwrap();
-    assert_eq!((added.name.as_str(), added.how), ("tens", Addition::New));
+    assert_eq!((added.name.as_str(), added.how), ("tens", AddedHow::New));
     dq.advance(MINUTE).await;
     assert_eq!(runs.take(), every(10 * SECOND, added.first, 6));
     let counters = dq.health().topics[0].counters;
@@ -65,7 +65,7 @@ async fn while_nodes_die(on_missed: OnMissed) -> (Vec<usize>, usize) {
     let seconds = if seeds() > 100 { 600 } else { 60 };
     let runs = Runs::default();
     let (script, settings) =
-        (runs.script(Duration::ZERO), |topic| default_settings(topic).history(20).history_after("1h"));
+        (runs.script(Duration::ZERO), |topic| default_settings(topic).history_max(20).history_retention("1h"));
     let mut nodes = VecDeque::from([script.start(settings).await]);
     nodes[0].advance(SECOND).await; // the store keeps histories from now on
     let each = nodes[0].provider().add_schedule("s", test_job("p")).every("1s").on_missed(on_missed);
@@ -201,7 +201,7 @@ async fn a_schedule_of_a_known_name_is_refused_kept_or_replaced_as_asked() {
     tens(&dq).await.unwrap();
     let refused = tens(&dq).await;
     assert!(matches!(refused, Err(CallError::Refused { refusal: Refusal::Exists(_), .. })), "{refused:?}");
-    assert!(matches!(tens(&dq).keep_existing().await.unwrap().how, Addition::Kept(State::Delayed)));
+    assert!(matches!(tens(&dq).keep_existing().await.unwrap().how, AddedHow::Kept(State::Delayed)));
     let hourly = dq.provider().add_schedule("tens", test_job("p")).every("1h").replace_existing().await.unwrap();
     let details = dq.provider().schedule::<TestJob>("tens").await.unwrap().unwrap().details.unwrap();
     assert_eq!(details.next, hourly.first);

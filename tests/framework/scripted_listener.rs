@@ -69,7 +69,7 @@ type Finally = dyn Fn(Job<TestJob>, Failure) -> BoxFuture<'static, ()> + Send + 
 type Unacked = dyn Fn(Job<TestJob>) -> BoxFuture<'static, Result<UnackedDecision, JobError>> + Send + Sync;
 type Delays = dyn Fn(u32, &Failure) -> RetryDelay + Send + Sync;
 
-/// What a [`ScriptedListener`] does. By default its `final_retry` does nothing and its `process_unacked` drops the job.
+/// What a [`ScriptedListener`] does. By default its `on_exhausted` does nothing and its `on_park_timeout` drops the job.
 #[derive(Clone)]
 pub struct Script {
     pub log: Log,
@@ -119,7 +119,7 @@ impl Script {
         })
     }
 
-    pub fn final_retry<F>(mut self, finally: impl Fn(Job<TestJob>, Failure) -> F + Send + Sync + 'static) -> Self
+    pub fn on_exhausted<F>(mut self, finally: impl Fn(Job<TestJob>, Failure) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = ()> + Send + 'static,
     {
@@ -127,7 +127,7 @@ impl Script {
         self
     }
 
-    pub fn process_unacked<F>(mut self, unacked: impl Fn(Job<TestJob>) -> F + Send + Sync + 'static) -> Self
+    pub fn on_park_timeout<F>(mut self, unacked: impl Fn(Job<TestJob>) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<UnackedDecision, JobError>> + Send + 'static,
     {
@@ -246,12 +246,12 @@ impl DelayListener for ScriptedListener {
         (self.script.on_due)(job, channel).await
     }
 
-    async fn final_retry(&self, job: Job<TestJob>, cause: &Failure) {
+    async fn on_exhausted(&self, job: Job<TestJob>, cause: &Failure) {
         self.script.log.record(format_args!("final {} {} {}", job.id(), job.attempt(), cause.cause));
         (self.script.finally)(job, cause.clone()).await;
     }
 
-    async fn process_unacked(&self, job: Job<TestJob>) -> Result<UnackedDecision, JobError> {
+    async fn on_park_timeout(&self, job: Job<TestJob>) -> Result<UnackedDecision, JobError> {
         self.script.log.record(format_args!("aged {} {}", job.id(), job.attempt()));
         (self.script.unacked)(job).await
     }

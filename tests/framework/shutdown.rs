@@ -127,10 +127,10 @@ async fn a_dropped_node_gives_its_jobs_back() {
     assert_eq!(stored_job(&observer, "a").await.state, State::Delayed);
 }
 
-stores!(without_crash_rollback_other_nodes_reclaim_the_jobs_and_count_no_crash: memory, file, redis);
-async fn without_crash_rollback_other_nodes_reclaim_the_jobs_and_count_no_crash() {
+stores!(without_rollback_on_shutdown_other_nodes_reclaim_the_jobs_and_count_no_crash: memory, file, redis);
+async fn without_rollback_on_shutdown_other_nodes_reclaim_the_jobs_and_count_no_crash() {
     let stuck = Script::hangs();
-    let dq = start(|factory| stuck.on(factory, |topic| topic.timeout("0s")).crash_rollback(false)).await;
+    let dq = start(|factory| stuck.on(factory, |topic| topic.timeout("0s")).rollback_on_shutdown(false)).await;
     let observer = observer(&dq).await;
     dq.provider().add(test_job("a")).await.unwrap();
     dq.settle().await;
@@ -158,10 +158,10 @@ async fn the_last_outcomes_are_sent_before_the_end() {
     assert_eq!((counts.running, counts.delayed + ran), (0, taken), "each ran and is gone, or waits");
 }
 
-stores!(a_final_retry_during_shutdown_finishes_or_runs_again_elsewhere: memory, file, redis);
-async fn a_final_retry_during_shutdown_finishes_or_runs_again_elsewhere() {
+stores!(an_on_exhausted_during_shutdown_finishes_or_runs_again_elsewhere: memory, file, redis);
+async fn an_on_exhausted_during_shutdown_finishes_or_runs_again_elsewhere() {
     for (grace, expected) in [(MINUTE, State::Dead), (SECOND, State::Delayed)] {
-        let script = Script::fails("no").final_retry(|_, _| handler_takes(20 * SECOND));
+        let script = Script::fails("no").on_exhausted(|_, _| handler_takes(20 * SECOND));
         let dq = script.start(|topic| topic.retry("none")).await;
         let observer = observer(&dq).await;
         dq.provider().add(test_job("a")).await.unwrap();

@@ -33,7 +33,7 @@ async fn late(_job: Job<Late>, server_ended: &Arc<Notify>) -> Result<(), JobErro
 async fn node(grace: &str, ended: &Arc<Notify>) -> Option<dq::context::Context> {
     let store = std::env::var("DQ_TEST_SIGNALS").ok()?;
     let factory = ContextFactory::new("test").store(Shared::at(&store)).without_inventory().variables([("", ""); 0]);
-    Some(factory.listener::<late>().provide(ended.clone()).grace(grace.to_owned()).start().await.unwrap())
+    Some(factory.listener::<late>().provide(ended.clone()).shutdown_grace(grace.to_owned()).start().await.unwrap())
 }
 
 /// Ends once the node stops.

@@ -78,7 +78,7 @@ impl DelayListener for Works {
         Ok(channel.ack())
     }
 
-    async fn final_retry(&self, job: Job<Work>, _: &Failure) {
+    async fn on_exhausted(&self, job: Job<Work>, _: &Failure) {
         self.handlers.report(format_args!("final {}", job.id()));
     }
 }
@@ -104,7 +104,7 @@ impl DelayListener for AlwaysFails {
         Err("no".into())
     }
 
-    async fn final_retry(&self, job: Job<Fails>, _: &Failure) {
+    async fn on_exhausted(&self, job: Job<Fails>, _: &Failure) {
         self.handlers.report(format_args!("final {}", job.id()));
     }
 
@@ -269,13 +269,13 @@ fn a_burst_for_which_the_threads_are_too_few_runs_every_job_once() {
 }
 
 #[test]
-fn a_final_retry_that_did_not_begin_stays_owed() {
+fn an_on_exhausted_that_did_not_begin_stays_owed() {
     let mut node = Node::start("final-retry-owed", 1, 2, blocks_and_works);
     node.run(node.provider.add(Work { id: 100 })).unwrap();
     assert_eq!(node.next(), "due 100 0"); // it blocks the only thread
     node.run(node.provider.add(Blocks { id: "next".into() })).unwrap();
     node.until_health("blocks", |health| health.running == 1);
-    node.gates.pop(); // it fails; the thread begins the other handler, which blocks it before `final_retry` is there
+    node.gates.pop(); // it fails; the thread begins the other handler, which blocks it before `on_exhausted` is there
     assert_eq!(node.next(), "blocks next");
     node.until_health("work", |health| health.counters.starved == 1);
     let job = node.until(|| {

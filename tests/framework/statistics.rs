@@ -1,7 +1,7 @@
 //! Statistics: where its topic keeps them, the store counts what a node does.
 
 use dq::config::TopicOverrides;
-use dq::inspect::{Past, PastSpan};
+use dq::inspect::{RunStats, StatsBucket};
 use dq::testing::Harness;
 use dq_tests::Fault;
 
@@ -11,11 +11,11 @@ fn counts(topic: TopicOverrides) -> TopicOverrides {
     topic.retry("none").statistics(true)
 }
 
-async fn past(dq: &Harness) -> Option<Past> {
-    dq.provider().inspect().past("work").await.unwrap()
+async fn past(dq: &Harness) -> Option<RunStats> {
+    dq.provider().inspect().run_stats("work").await.unwrap()
 }
 
-async fn hour(dq: &Harness) -> PastSpan {
+async fn hour(dq: &Harness) -> StatsBucket {
     past(dq).await.expect("the topic counts").minutes.whole
 }
 
@@ -29,7 +29,7 @@ async fn runs_are_counted_where_the_topic_keeps_statistics_and_nowhere_else() {
         let past = past(&dq).await;
         assert_eq!(past.is_some(), keeps);
         let Some(past) = past else { continue };
-        let PastSpan { claimed, ran, done, failed, dead, .. } = past.hours.whole;
+        let StatsBucket { claimed, ran, done, failed, dead, .. } = past.hours.whole;
         assert_eq!((claimed, ran, done, failed, dead), (1, 1, 0, 1, 1));
     }
 }

@@ -2,7 +2,7 @@
 
 use dq::job::State;
 use dq::prelude::*;
-use dq::provider::{Addition, CallError, Invalid, JobOptions, Refusal};
+use dq::provider::{AddedHow, CallError, Invalid, JobOptions, Refusal};
 use serde::{Deserialize, Serialize};
 
 use crate::scripted_listener::{DAY, HOUR, SECOND, Script, test_job};
@@ -34,12 +34,12 @@ async fn a_repeated_add_runs_once_within_its_time_and_again_after_it() {
     for wait in [SECOND, HOUR - SECOND, 22 * HOUR] {
         dq.advance(wait).await;
         let again = jobs.add(once("typed")).keep_existing().await.unwrap();
-        assert_eq!(again.unless_dead().unwrap().how, Addition::Kept(State::Done));
+        assert_eq!(again.or_error_if_dead().unwrap().how, AddedHow::Kept(State::Done));
         let refused = jobs.add(test_job("untyped")).await.unwrap_err();
         assert!(matches!(refused, CallError::Refused { refusal: Refusal::Exists(State::Done), .. }), "{refused}");
         let many = jobs.add_many([once("many-1"), once("many-2")]).keep_existing().await.unwrap();
-        let kept = many.unless_dead().all().unwrap();
-        assert!(kept.iter().all(|added| added.how == Addition::Kept(State::Done)), "{kept:?}");
+        let kept = many.or_error_if_dead().all().unwrap();
+        assert!(kept.iter().all(|added| added.how == AddedHow::Kept(State::Done)), "{kept:?}");
         dq.settle().await;
     }
     assert_eq!(script.log.take(), [""; 0]);
@@ -58,14 +58,17 @@ async fn a_deleted_job_leaves_its_id_taken_and_a_replacement_takes_it() {
     let jobs = dq.provider();
     jobs.add(once("a")).after("1h").await.unwrap();
     jobs.delete::<Once>("a").await.unwrap();
-    assert_eq!(jobs.add(once("a")).keep_existing().await.unwrap().unless_dead().unwrap().how, Addition::KeptDeleted);
+    assert_eq!(
+        jobs.add(once("a")).keep_existing().await.unwrap().or_error_if_dead().unwrap().how,
+        AddedHow::KeptDeleted
+    );
     let refused = jobs.add(once("a")).await.unwrap_err();
     assert!(matches!(refused, CallError::Refused { refusal: Refusal::Deleted, .. }) && !refused.may_be_repeated());
     assert_eq!(
         refused.to_string(),
         "job `a` of topic `work` was deleted, and its id stays taken: `.keep_existing()` accepts that, `.replace_existing()` runs it again"
     );
-    assert_eq!(jobs.add(once("a")).replace_existing().await.unwrap().how, Addition::New);
+    assert_eq!(jobs.add(once("a")).replace_existing().await.unwrap().how, AddedHow::New);
     dq.settle().await;
     assert_eq!(script.log.take().len(), 1);
 }
@@ -114,7 +117,7 @@ async fn a_waiting_job_gets_another_retry_policy_other_headers_and_another_reten
     let details = dq.job::<Once>("a").await.unwrap().details.unwrap();
     assert_eq!((details.headers, details.retain), (vec![("new".to_owned(), "2".to_owned())], DAY));
     dq.advance(HOUR + 25 * SECOND).await;
-    assert_eq!(script.log.take().len(), 4, "three runs, and the `final_retry`");
+    assert_eq!(script.log.take().len(), 4, "three runs, and the `on_exhausted`");
     let bad = jobs.set_options::<Once>("a", JobOptions::new().retry("often")).await;
     assert!(matches!(bad, Err(CallError::Invalid(Invalid::BadRetry(_)))), "{bad:?}");
     let long = "x".repeat(9_000);

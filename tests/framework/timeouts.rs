@@ -1,4 +1,4 @@
-//! Timeouts of handlers, of `final_retry` and of `process_unacked`.
+//! Timeouts of handlers, of `on_exhausted` and of `on_park_timeout`.
 
 use std::future::pending;
 use std::time::Duration;
@@ -76,8 +76,8 @@ async fn a_timeout_cancels_tasks_that_the_handler_spawned() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn final_retry_runs_under_the_timeout_too() {
-    let script = Script::fails("no").final_retry(|_, _| pending());
+async fn on_exhausted_runs_under_the_timeout_too() {
+    let script = Script::fails("no").on_exhausted(|_, _| pending());
     let dq = script.lives(|topic| topic.timeout("5s").retry("none"), 4 * SECOND).await;
     assert_eq!(stored_job(&dq, "a").await.state, State::Running);
     dq.advance(SECOND).await;
@@ -86,9 +86,9 @@ async fn final_retry_runs_under_the_timeout_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn process_unacked_runs_under_the_timeout_too_and_then_the_job_is_kept() {
-    let script = Script::parks().process_unacked(|_| pending());
-    let dq = script.lives(|topic| topic.timeout("5s").unacked_age("1h"), HOUR + 10 * 60 * SECOND).await;
+async fn on_park_timeout_runs_under_the_timeout_too_and_then_the_job_is_kept() {
+    let script = Script::parks().on_park_timeout(|_| pending());
+    let dq = script.lives(|topic| topic.timeout("5s").park_timeout("1h"), HOUR + 10 * 60 * SECOND).await;
     assert_eq!(script.log.take_without_times(), ["due a 0", "aged a 0"]);
     assert_eq!(stored_job(&dq, "a").await.state, State::Unacked);
 }

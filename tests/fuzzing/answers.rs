@@ -85,7 +85,7 @@ async fn node(app: String, seed: u64, found: &AtomicU64) -> Result<(), String> {
     let runs = Runs::default();
     let factory = || {
         let factory = ContextFactory::new(app.clone()).without_inventory();
-        let factory = factory.variables([("DQ_LEASE", "1s"), ("DQ_FALLBACK_SCAN", "500ms")]);
+        let factory = factory.variables([("DQ_LEASE", "1s"), ("DQ_POLL_INTERVAL", "500ms")]);
         factory.store(Arc::new(store(seed, &left))).provide(runs.clone()).listener::<Handles>()
     };
     let begin = Instant::now();

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use dq::job::{Deliver, JobId, Record, TopicName};
+use dq::job::{Delivery, JobId, Record, TopicName};
 use dq::store::{
-    Due, FollowUpBatch, FollowUps, MaxWaiting, MemberEnd, Membership, NewJob, OnDead, OnDuplicate, SetChange, SetVerb,
+    Due, FollowUpBatch, FollowUpBatches, MaxWaiting, MemberEnd, Membership, NewJob, OnDead, OnDuplicate, SetChange,
+    SetVerb,
 };
 use dq::time::Timestamp;
 
@@ -44,9 +45,9 @@ fn job(draw: &Draw) -> NewJob {
             _ => OnDuplicate::Keep,
         },
         deliver: match draw.below(6) {
-            0 => Deliver::Broadcast,
-            1 => Deliver::Both,
-            _ => Deliver::Queue,
+            0 => Delivery::Broadcast,
+            1 => Delivery::Both,
+            _ => Delivery::Queue,
         },
         max_waiting: often(6).then(|| MaxWaiting { topic: Some(draw.below(1_000) as usize), group: None }),
         unique_for: often(6).then(|| period(draw)),
@@ -98,7 +99,7 @@ pub fn packed(draw: &Draw) -> Vec<u8> {
         last.extend(packed_job(draw));
         last
     } else {
-        let mut entry = FollowUps::default();
+        let mut entry = FollowUpBatches::default();
         entry.push(topic(draw), &batch(draw));
         entry.parts()[0].1.as_bytes().to_vec()
     };

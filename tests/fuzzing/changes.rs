@@ -415,7 +415,11 @@ mod tests {
         (STATE, "struct Pause", "reason:String,until:Option<Timestamp>,by:String,since:Timestamp,"),
         (STATE, "struct Drain", "reason:String,by:String,since:Timestamp,"),
         (STATE, "struct TopicDelay", "delay:Duration,by:String,since:Timestamp,"),
-        (LIMIT, "enum LimitKind", "Concurrency,Rate,Waiting,GroupConcurrency,GroupRate,GroupWaiting,GroupBurst,"),
+        (
+            LIMIT,
+            "enum LimitKind",
+            "ClusterConcurrency,Rate,MaxWaiting,GroupConcurrency,GroupRate,GroupMaxWaiting,GroupBurst,",
+        ),
         (HISTORIES, "struct History", "text:String,until:Option<Timestamp>,"),
         (HISTORY, "struct HistorySetting", "moves:usize,after:Duration,"),
         (TAKEN, "struct TakenId", "until:Timestamp,was_deleted:bool,"),

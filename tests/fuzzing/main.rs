@@ -29,7 +29,7 @@ use targets::TARGETS;
 const CORPUS: &str = include_str!("corpus.txt");
 
 /// The most findings that are printed of a target.
-const MOST_PRINTED: usize = 5;
+const MAX_PRINTED: usize = 5;
 
 struct Arguments {
     executions: Option<u64>,
@@ -109,7 +109,7 @@ fn main() -> ExitCode {
         let found = fuzz(target, &arguments, |seed, what| {
             printed += 1;
             is_sound = false;
-            if printed <= MOST_PRINTED {
+            if printed <= MAX_PRINTED {
                 eprintln!("{} --from {seed}: {what}", target.name);
             }
         });

@@ -92,7 +92,7 @@ impl DelayListener for Handles {
         }
     }
 
-    async fn process_unacked(&self, _: Job<Anything>) -> Result<UnackedDecision, JobError> {
+    async fn on_park_timeout(&self, _: Job<Anything>) -> Result<UnackedDecision, JobError> {
         Ok(UnackedDecision::Keep)
     }
 }
@@ -155,7 +155,7 @@ impl Node {
         let runs = Runs::default();
         let dq = Harness::start_on(store, 1, |factory| {
             let factory = factory.provide(runs.clone()).listener::<Handles>().broadcast_listener::<Hears>();
-            factory.topic("t", |topic| topic.retry("1s, 5s").dead_kept("3650d").timeout("10m"))
+            factory.topic("t", |topic| topic.retry("1s, 5s").dead_retention("3650d").timeout("10m"))
         });
         Self { dq: dq.await, runs }
     }

@@ -51,6 +51,10 @@ const FIELDS: &[Field] = &[
     ("at", time),
     ("attempts", |draw| json!(draw.below(9))),
     ("changed", |draw| json!(draw.number().to_string())),
+    (
+        "cursor",
+        |draw| if draw.one_in(2) { json!(grammar::id(draw)) } else { json!([draw.number(), grammar::id(draw)]) },
+    ),
     ("due", time),
     ("error", |draw| json!(draw.text())),
     ("everywhere", |draw| json!(draw.pick(&["", "1"]))),
@@ -112,8 +116,16 @@ const ACTIONS: [&str; 20] = [
     "close",
     "go",
 ];
-const LIMITS: [&str; 8] =
-    ["concurrency", "rate", "waiting", "group_concurrency", "group_rate", "group_waiting", "group_burst", "speed"];
+const LIMITS: [&str; 8] = [
+    "cluster_concurrency",
+    "rate",
+    "max_waiting",
+    "group_concurrency",
+    "group_rate",
+    "group_max_waiting",
+    "group_burst",
+    "speed",
+];
 
 fn time(draw: &Draw) -> Value {
     match draw.below(4) {

@@ -1,6 +1,6 @@
 //! The limits of the format: what is sound and larger is refused with both numbers, and never cut.
 
-use dq::store::file::journal::{JournalError, MOST_FRAME, MOST_GROUP, MOST_NAME, OpenError, TopicNumber};
+use dq::store::file::journal::{JournalError, MAX_FRAME, MAX_GROUP, MAX_NAME, OpenError, TopicNumber};
 use dq_testing::disk::SimulatedDisk;
 
 use crate::fixture::{UNIT, content, numbers, open, options, read};
@@ -66,8 +66,8 @@ fn refused(disk: &SimulatedDisk, part: &str, found: usize, limit: usize) {
 
 #[test]
 fn a_sound_frame_above_the_limit_is_refused_with_both_numbers() {
-    assert_eq!(read(&with_frame_of(MOST_FRAME)).unwrap().1[0].bytes.len(), MOST_FRAME);
-    refused(&with_frame_of(MOST_FRAME + 1), "frame", MOST_FRAME + 1, MOST_FRAME);
+    assert_eq!(read(&with_frame_of(MAX_FRAME)).unwrap().1[0].bytes.len(), MAX_FRAME);
+    refused(&with_frame_of(MAX_FRAME + 1), "frame", MAX_FRAME + 1, MAX_FRAME);
 }
 
 #[test]
@@ -79,38 +79,35 @@ fn a_sound_last_group_above_the_limit_is_refused_with_both_numbers_and_never_cut
         disk.put(&name(), &bytes);
         disk
     };
-    let (recovered, frames) = read(&with_group_of(MOST_GROUP)).unwrap();
+    let (recovered, frames) = read(&with_group_of(MAX_GROUP)).unwrap();
     assert_eq!((recovered.torn.is_some(), numbers(&frames)), (true, vec![]), "a header whose frames were not written");
-    refused(&with_group_of(MOST_GROUP + 1), "group", MOST_GROUP + 1, MOST_GROUP);
+    refused(&with_group_of(MAX_GROUP + 1), "group", MAX_GROUP + 1, MAX_GROUP);
 }
 
 #[test]
 fn a_frame_at_the_limit_is_appended_and_read_and_one_above_it_is_refused() {
     let (disk, journal) = opened();
-    let topic = journal.topic(&"x".repeat(MOST_NAME)).unwrap();
+    let topic = journal.topic(&"x".repeat(MAX_NAME)).unwrap();
     journal.reserve(1).unwrap();
-    journal.append(topic, 0, &vec![7; MOST_FRAME]).unwrap();
-    assert_eq!(
-        journal.append(topic, 0, &vec![7; MOST_FRAME + 1]),
-        Err(JournalError::TooLarge { bytes: MOST_FRAME + 1 })
-    );
-    assert_eq!(journal.topic(&"x".repeat(MOST_NAME + 1)), Err(JournalError::TooLarge { bytes: MOST_NAME + 1 }));
+    journal.append(topic, 0, &vec![7; MAX_FRAME]).unwrap();
+    assert_eq!(journal.append(topic, 0, &vec![7; MAX_FRAME + 1]), Err(JournalError::TooLarge { bytes: MAX_FRAME + 1 }));
+    assert_eq!(journal.topic(&"x".repeat(MAX_NAME + 1)), Err(JournalError::TooLarge { bytes: MAX_NAME + 1 }));
     journal.commit().unwrap();
-    assert_eq!(read(&disk).unwrap().1[0].bytes.len(), MOST_FRAME);
+    assert_eq!(read(&disk).unwrap().1[0].bytes.len(), MAX_FRAME);
 }
 
 #[test]
 fn the_document_of_the_format_has_the_limits_of_the_code() {
     let document = include_str!("../../docs/internals/journal.md");
     let mebibytes = |bytes: usize| (bytes >> 20, bytes % (1 << 20));
-    let (group, rest) = mebibytes(MOST_GROUP);
-    assert_eq!((mebibytes(MOST_FRAME).1, rest), (0, 64 << 10));
+    let (group, rest) = mebibytes(MAX_GROUP);
+    assert_eq!((mebibytes(MAX_FRAME).1, rest), (0, 64 << 10));
     let grouped = |number: usize| format!("{},{:03}", number / 1_000, number % 1_000);
     for sentence in [
         format!("units of {} bytes", grouped(UNIT)),
         format!("bytes of the frames: at most {group} MiB + 64 KiB"),
-        format!("bytes of the content: at most {} MiB", MOST_FRAME >> 20),
-        format!("UTF-8, at most {} bytes", grouped(MOST_NAME)),
+        format!("bytes of the content: at most {} MiB", MAX_FRAME >> 20),
+        format!("UTF-8, at most {} bytes", grouped(MAX_NAME)),
         format!("more memory than the largest group ({group} MiB)"),
     ] {
         assert!(document.contains(&sentence), "journal.md lacks: {sentence}");

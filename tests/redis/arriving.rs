@@ -41,7 +41,7 @@ async fn small(_job: Job<Small>, ran: &UnboundedSender<usize>) -> Result<(), Job
 /// A node that gives a request up after a second of silence, and whose lease lasts two.
 async fn node(url: String) -> (Context, UnboundedReceiver<usize>) {
     let (sender, ran) = unbounded_channel();
-    let short = [("DQ_CALL_TIMEOUT", "1s"), ("DQ_LEASE", "2s"), ("DQ_RENEWAL", "400ms")];
+    let short = [("DQ_CALL_TIMEOUT", "1s"), ("DQ_LEASE", "2s"), ("DQ_HEARTBEAT_INTERVAL", "400ms")];
     let factory = ContextFactory::new("shop").store(url).variables(short).without_inventory();
     let node = factory.listener::<large>().listener::<small>().provide(sender).start().await.unwrap();
     node.ready().await;

@@ -17,7 +17,7 @@ const SECOND: Duration = Duration::from_secs(1);
 const KEY: &str = "dq:{shop:count}:jobs";
 
 /// The settings of nodes that soon notice a failure.
-pub const SHORT: [(&str, &str); 3] = [("DQ_LEASE", "6s"), ("DQ_RENEWAL", "2s"), ("DQ_CALL_TIMEOUT", "1s")];
+pub const SHORT: [(&str, &str); 3] = [("DQ_LEASE", "6s"), ("DQ_HEARTBEAT_INTERVAL", "2s"), ("DQ_CALL_TIMEOUT", "1s")];
 
 /// Adds these jobs, each again and again until it is in.
 pub async fn add(adder: &Context, jobs: Range<u64>) {

@@ -65,7 +65,7 @@ async fn connections(url: &str, servers: &[RedisServer]) -> Vec<usize> {
     let store = RedisStore::new(url).unwrap().with_check_period(4 * SECOND);
     let factory = ContextFactory::new("idle").without_inventory().variables([("", ""); 0]);
     // On a busy machine an answer that is late retires its line, and a new one comes beside it.
-    let factory = factory.lease(15 * LIMIT).call_timeout(LIMIT).call_total(2 * LIMIT);
+    let factory = factory.lease(15 * LIMIT).call_timeout(LIMIT).call_deadline(2 * LIMIT);
     let dq = fifty_topics(factory.store(Arc::new(store) as Arc<dyn Store>)).start().await.unwrap();
     dq.ready().await;
     let counts = || servers.iter().map(clients).collect::<Vec<_>>();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use dq::job::{Codec, Deliver, GroupName, Metadata, Record, State};
+use dq::job::{Codec, Delivery, GroupName, Metadata, Record, State};
 use dq::store::step::Change;
 use dq::store::{AddOutcome, BatchAnswer, CommandKind, Due, HistorySetting, MaxWaiting, NewJob, OnDuplicate, Store};
 use dq::time::Timestamp;
@@ -188,7 +188,7 @@ async fn the_common_path_leaves_the_same_behind_as_the_other() {
     let server = RedisServer::start();
     let mut found = Vec::new();
     // A broadcast makes a batch take the other path.
-    for others in [vec![], vec![NewJob { deliver: Deliver::Broadcast, ..job("broadcast") }]] {
+    for others in [vec![], vec![NewJob { deliver: Delivery::Broadcast, ..job("broadcast") }]] {
         let topic = with_one_job(&server).await;
         let batch = [kinds(), others.clone()].concat();
         let calls = spent(&server, topic.add(batch)).await;

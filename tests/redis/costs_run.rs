@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use dq::job::{Codec, Deliver, JobId, Metadata, Priority, Record};
+use dq::job::{Codec, Delivery, JobId, Metadata, Priority, Record};
 use dq::store::step::{Change, Claim, Tick, TickJob, Verdict};
 use dq::store::{Due, NewJob, Store};
 use dq::time::Timestamp;
@@ -205,7 +205,7 @@ async fn a_tick_that_adds_one_job_calls_forty_five_commands() {
     let new = TickJob {
         id: JobId::new("dq:tick:s@1").unwrap(),
         due: Timestamp::EPOCH,
-        deliver: Deliver::Queue,
+        deliver: Delivery::Queue,
         record: claims[0].record.clone(),
     };
     let next = Some(claims[0].token.due.after(Duration::from_secs(3_600)));

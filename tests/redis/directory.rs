@@ -70,7 +70,7 @@ async fn the_directory_forgets_a_topic_that_holds_nothing_and_keeps_the_others()
     let topic = Topic::named(&server.url(), "full");
     topic.add(vec![job("a")]).await;
     let broadcast = Topic::named(&server.url(), "broadcast");
-    broadcast.add(vec![dq::store::NewJob { deliver: dq::job::Deliver::Broadcast, ..job("b") }]).await;
+    broadcast.add(vec![dq::store::NewJob { deliver: dq::job::Delivery::Broadcast, ..job("b") }]).await;
     let names = topic.store.topics(&topic.key.app).await.unwrap();
     assert_eq!(names.iter().map(|name| name.as_str()).collect::<Vec<_>>(), ["broadcast", "full"]);
     until(|| server.command(&["ZCARD", DIRECTORY]) == ":2").await;

@@ -40,7 +40,8 @@ impl Ledger {
 }
 
 async fn node(server: &RedisServer, ledger: &Arc<Ledger>) -> Context {
-    const SHORT: [(&str, &str); 3] = [("DQ_LEASE", "3s"), ("DQ_RENEWAL", "1s"), ("DQ_CALL_TIMEOUT", "500ms")];
+    const SHORT: [(&str, &str); 3] =
+        [("DQ_LEASE", "3s"), ("DQ_HEARTBEAT_INTERVAL", "1s"), ("DQ_CALL_TIMEOUT", "500ms")];
     ContextFactory::new("shop")
         .store(server.url())
         .variables(SHORT)

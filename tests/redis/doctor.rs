@@ -7,7 +7,7 @@ use dq::config::NodeSettings;
 use dq::inspect::{Doctor, Finding, FindingCode, Inspector};
 use dq::job::{Cause, JobId, Metadata, Priority, State};
 use dq::store::redis::RedisStore;
-use dq::store::step::{Change, Scan, USUAL_BYTES};
+use dq::store::step::{Change, DEFAULT_BYTES, Scan};
 use dq::store::{CommandKind, Due, NewJob, OnDuplicate, PageRequest, Store, Stored};
 use dq_tests::redis::RedisServer;
 
@@ -137,7 +137,7 @@ pub async fn sound() -> (RedisServer, Topic) {
         topic.try_settle(&[of(name)], change).await.unwrap();
     }
     topic.try_add(vec![NewJob { on_duplicate: OnDuplicate::Replace, ..job("replaced") }]).await.unwrap();
-    let wide = NewJob { deliver: dq::job::Deliver::Both, due: Due::After(HOUR / 60), ..job("b") };
+    let wide = NewJob { deliver: dq::job::Delivery::Both, due: Due::After(HOUR / 60), ..job("b") };
     let later = |name: &str| NewJob { due: Due::After(HOUR / 60), ..job(name) };
     let high = Metadata { priority: Priority::High, ..Metadata::default() };
     let group = Metadata { group: Some(dq::job::GroupName::new("one").unwrap()), ..Metadata::default() };
@@ -187,7 +187,7 @@ pub async fn is_whole(topic: &Topic) {
     assert_eq!(scanned.records, scanned.places);
     let mut all = BTreeSet::new();
     for state in State::ALL {
-        let request = PageRequest { state, after: None, limit: 100, bytes: USUAL_BYTES };
+        let request = PageRequest { state, after: None, limit: 100, bytes: DEFAULT_BYTES };
         for job in topic.store.page(&topic.key, request).await.unwrap().jobs {
             let cause = job.record.metadata().unwrap().cause;
             assert!(state != State::Dead || job.id == id("dead") || cause.is_some(), "{job:?}");

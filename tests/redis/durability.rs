@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use dq::job::{JobId, ProducerId, TopicName};
 use dq::prelude::*;
-use dq::provider::{CallError, Reason};
+use dq::provider::{CallError, FailureReason};
 use dq::store::redis::RedisStore;
 use dq::store::{
-    AddOutcome, BatchAnswer, CommandKind, Durability, FollowUpBatch, FollowUps, Numbered, OutboxEntry, OutboxPosition,
-    Producer, Store, StoreError, relay_of,
+    AddOutcome, BatchAnswer, CommandKind, Durability, FollowUpBatch, FollowUpBatches, Numbered, OutboxEntry,
+    OutboxPosition, Producer, Store, StoreError, relay_of,
 };
 use dq_tests::redis::{RedisServer, ask};
 use futures_util::FutureExt;
@@ -144,7 +144,7 @@ async fn an_entry_that_comes_again_waits_for_the_replicas() {
     let (topic, again) = (pair.topic(SHORT), pair.topic(SHORT));
     let relay = relay_of(&TopicName::new("source").unwrap());
     let entry = |position, after| {
-        let (mut follow_ups, target) = (FollowUps::default(), topic.key.topic.clone());
+        let (mut follow_ups, target) = (FollowUpBatches::default(), topic.key.topic.clone());
         follow_ups.push(target.clone(), &FollowUpBatch::Add(vec![job(&format!("after-{position}"))]));
         let [position, after] = [position, after].map(OutboxPosition::clock);
         OutboxEntry { target, position, after, batch: follow_ups.parts()[0].1.clone() }
@@ -231,17 +231,17 @@ async fn a_caller_learns_within_call_total_that_no_replica_has_the_job() {
     let variables = [
         ("DQ_DURABILITY", "wait(1, 50ms)"),
         ("DQ_CALL_TIMEOUT", "500ms"),
-        ("DQ_CALL_TOTAL", "3s"),
-        ("DQ_RENEWAL", "1s"),
+        ("DQ_CALL_DEADLINE", "3s"),
+        ("DQ_HEARTBEAT_INTERVAL", "1s"),
     ];
     let factory = ContextFactory::new("shop").store(pair.primary.url()).variables(variables).without_listeners();
     let context = factory.start().await.unwrap();
     let jobs = context.provider();
     jobs.add(Order { n: 1 }).await.unwrap();
     pair.replica.pause();
-    // The replica resumes only after this, so a caller that waited longer than `call_total` would wait forever.
+    // The replica resumes only after this, so a caller that waited longer than `call_deadline` would wait forever.
     let error = jobs.add(Order { n: 2 }).await.unwrap_err();
-    let CallError::Unknown { reason: Reason::Store(said), .. } = &error else { panic!("{error:?}") };
+    let CallError::Unknown { reason: FailureReason::Store(said), .. } = &error else { panic!("{error:?}") };
     assert!(is_unconfirmed(said), "{said:?}");
     assert!(
         error
@@ -250,7 +250,7 @@ async fn a_caller_learns_within_call_total_that_no_replica_has_the_job() {
         "{error}"
     );
     let error = jobs.delete::<Order>(1).await.unwrap_err();
-    assert!(matches!(&error, CallError::Unknown { reason: Reason::Store(said), .. } if is_unconfirmed(said)));
+    assert!(matches!(&error, CallError::Unknown { reason: FailureReason::Store(said), .. } if is_unconfirmed(said)));
     pair.replica.go_on();
     _ = jobs.add(Order { n: 2 }).keep_existing().await.unwrap();
     assert!(jobs.get::<Order>(1).await.unwrap().is_none());

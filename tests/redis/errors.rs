@@ -4,7 +4,7 @@ use std::net::TcpListener;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
-use dq::job::Deliver;
+use dq::job::Delivery;
 use dq::store::redis::RedisStore;
 use dq::store::step::Change;
 use dq::store::{Due, NewJob, Store, StoreError};
@@ -129,7 +129,7 @@ async fn every_key_of_a_wrong_type_is_named_before_anything_is_written() {
         ("far-jobs", "hash"),
         ("far-leaves", "hash"),
     ];
-    let special = NewJob { deliver: Deliver::Both, ..job("a") };
+    let special = NewJob { deliver: Delivery::Both, ..job("a") };
     let much_later = NewJob { due: Due::After(Duration::from_secs(3_600)), ..generated(1) };
     let adds = [
         (&plain[..], generated(1)),

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use dq::job::{AppName, Codec, Deliver, Metadata, Record};
+use dq::job::{AppName, Codec, Delivery, Metadata, Record};
 use dq::store::redis::RedisStore;
-use dq::store::step::{Audit, Scan, USUAL_BYTES};
+use dq::store::step::{Audit, DEFAULT_BYTES, Scan};
 use dq::store::{CommandKind, Due, JobPlace, NewJob, OnDuplicate, Store};
 use dq::testing::ManualClock;
 use dq::time::Timestamp;
@@ -77,7 +77,7 @@ impl Fixture {
     async fn audit(&self) {
         let mut after = None;
         loop {
-            let page = self.topic.link.step(Audit { after, limit: 100, bytes: USUAL_BYTES }).await.unwrap();
+            let page = self.topic.link.step(Audit { after, limit: 100, bytes: DEFAULT_BYTES }).await.unwrap();
             assert!(page.lost.is_empty(), "a far job is put back at once");
             after = page.next;
             if after.is_none() {
@@ -130,7 +130,7 @@ async fn only_small_jobs_for_the_queue_that_are_due_much_later_are_far() {
     let soon = due_at(NOW + 299_999, job("soon"));
     let large = Record::new(&Metadata::default(), Codec::Json, format!("\"{}\"", "x".repeat(2_000)).as_bytes());
     fixture.topic.add(vec![due_at(DUE, NewJob { record: large, ..job("large") })]).await;
-    fixture.topic.add(vec![soon, due_at(DUE, NewJob { deliver: Deliver::Both, ..job("both") })]).await;
+    fixture.topic.add(vec![soon, due_at(DUE, NewJob { deliver: Delivery::Both, ..job("both") })]).await;
     assert_eq!(fixture.far_and_near(), (0, 3));
     fixture.topic.add(vec![due_at(NOW + 300_000, job("later"))]).await;
     assert_eq!(fixture.far_and_near(), (1, 3));

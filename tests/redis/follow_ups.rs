@@ -72,7 +72,7 @@ impl Has {
         let third = provider.topic("third").unwrap();
         match self {
             Self::History => keep_histories(&server.url()).await,
-            Self::Limit => drop(third.set_limit(Limit::Waiting(10_000)).reason("test").await.unwrap()),
+            Self::Limit => drop(third.set_limit(Limit::MaxWaiting(10_000)).reason("test").await.unwrap()),
             Self::Groups => drop(third.add_json(serde_json::json!(0)).group("g").await.unwrap()),
             Self::Members => drop(server.command(&["HSET", "dq:{shop:third}:meta", "members", "1"])),
         }
@@ -145,10 +145,10 @@ async fn follow_ups_arrive_soon_after_their_topic_was_full() {
     let node = node(&server.url()).await;
     let third = node.provider().topic("third").unwrap();
     third.add_json(serde_json::json!(0)).await.unwrap();
-    third.set_limit(Limit::Waiting(1)).reason("test").await.unwrap();
+    third.set_limit(Limit::MaxWaiting(1)).reason("test").await.unwrap();
     let is_back = async || {
         is_refused(&server).await;
-        third.clear_limit(LimitKind::Waiting).await.unwrap();
+        third.clear_limit(LimitKind::MaxWaiting).await.unwrap();
     };
     is_soon(arrive_after(&node, || waits_on(&server), is_back).await, "full");
     node.shutdown(Duration::ZERO).await;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use dq::job::{Isolation, Metadata};
 use dq::store::step::{
-    Change, Exhaust, Isolate, NoteVerdict, Publish, RejoinDue, Release, Renew, Scan, USUAL_BYTES, Verdict, Wake,
+    Change, DEFAULT_BYTES, Exhaust, Isolate, NoteVerdict, Publish, RejoinDue, Release, Renew, Scan, Verdict, Wake,
 };
 use dq::store::{CommandKind, Store};
 
@@ -45,7 +45,7 @@ async fn every_step_except_add_works_when_memory_is_full() {
         2,
         "the job that was rolled back and the requeued one"
     );
-    let request = Publish { limit: 10, bytes: USUAL_BYTES, fallback: LEASE, expires_after: LEASE };
+    let request = Publish { limit: 10, bytes: DEFAULT_BYTES, fallback: LEASE, expires_after: LEASE };
     topic.link.step(request).await.unwrap();
     topic.link.step(Wake).await.unwrap();
     let scanned = topic.link.step(Scan).await.unwrap();

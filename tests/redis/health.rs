@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use dq::context::Condition;
 use dq::prelude::*;
-use dq::provider::{CallError, Reason};
+use dq::provider::{CallError, FailureReason};
 use dq::store::StoreError;
 use dq::store::redis::RedisStore;
 use dq_tests::redis::RedisServer;
@@ -33,7 +33,7 @@ impl Watched {
     async fn start() -> Self {
         let user = ["--user", "dq", "on", ">secret", "~*", "&*", "+@all"];
         let server = RedisServer::start_with(&[&["--save", ""], &user[..]].concat());
-        let short = [("DQ_FALLBACK_SCAN", "50ms"), ("DQ_CALL_TIMEOUT", "500ms")];
+        let short = [("DQ_POLL_INTERVAL", "50ms"), ("DQ_CALL_TIMEOUT", "500ms")];
         let factory = ContextFactory::new("shop").store(server.url_for("dq:secret")).variables(short);
         let node = factory.without_inventory().listener::<work>().start().await.unwrap();
         node.ready().await;
@@ -112,7 +112,7 @@ async fn a_topic_stops_until_its_password_and_permissions_are_restored() {
     watched.stopped("the store does not let this program in: WRONGPASS").await;
     watched.stopped("(fix user and password in the URL)").await;
     let error = watched.node.provider().add(Work).await.unwrap_err();
-    let CallError::NotDone { reason: Reason::Store(said), .. } = &error else { panic!("{error:?}") };
+    let CallError::NotDone { reason: FailureReason::Store(said), .. } = &error else { panic!("{error:?}") };
     assert!(matches!(&**said, StoreError::Denied { .. }), "{said:?}");
     watched.command(&["ACL", "SETUSER", "dq", ">secret"]);
     watched.works_again().await;
@@ -148,13 +148,13 @@ async fn a_node_recovers_from_a_server_that_hangs_or_is_gone() {
 async fn calls_to_a_server_that_never_answers_end_at_their_timeouts() {
     let store = RedisStore::new(&start(Behaviour::NeverAnswers).url).unwrap();
     let mut settings = dq::config::NodeSettings::default();
-    (settings.call_timeout, settings.call_total) = (Duration::from_millis(500), Duration::from_secs(2));
+    (settings.call_timeout, settings.call_deadline) = (Duration::from_millis(500), Duration::from_secs(2));
     let provider = provider_on(store, settings);
     let error = provider.add(Work).await.unwrap_err();
-    let CallError::Unknown { reason: Reason::NoAnswer { waited, .. }, .. } = &error else { panic!("{error:?}") };
+    let CallError::Unknown { reason: FailureReason::NoAnswer { waited, .. }, .. } = &error else { panic!("{error:?}") };
     assert_eq!(*waited, Duration::from_secs(2));
     let query = provider.counts::<Work>().await.unwrap_err();
-    let CallError::NotDone { reason: Reason::Store(source), .. } = &query else { panic!("{query:?}") };
+    let CallError::NotDone { reason: FailureReason::Store(source), .. } = &query else { panic!("{query:?}") };
     let StoreError::Unavailable { reason, .. } = &**source else { panic!("{query:?}") };
     assert!(reason.starts_with("no answer within 500ms (`call_timeout`)"), "{reason}");
     provider.close().await;
@@ -174,7 +174,7 @@ async fn mangle(job: Job<Mangle>, server: &Arc<RedisServer>) -> Result<(), JobEr
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn jobs_that_another_program_removed_are_counted() {
     let server = Arc::new(RedisServer::start());
-    let factory = ContextFactory::new("shop").store(server.url()).variables([("DQ_FALLBACK_SCAN", "50ms")]);
+    let factory = ContextFactory::new("shop").store(server.url()).variables([("DQ_POLL_INTERVAL", "50ms")]);
     let node = factory.without_inventory().listener::<mangle>().provide(server.clone()).start().await.unwrap();
     let counters = || node.health().topics.remove(0).counters;
     node.provider().add(Mangle(1)).await.unwrap();

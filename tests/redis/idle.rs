@@ -92,7 +92,7 @@ async fn one_due_job_wakes_few_of_fifty_idle_nodes() {
     let (ran, received) = channel::<()>();
     let mut nodes = Vec::new();
     for _ in 0..50 {
-        let node = factory(&server).fallback_scan("1h").listener::<report>().provide(ran.clone());
+        let node = factory(&server).poll_interval("1h").listener::<report>().provide(ran.clone());
         let node = node.start().await.unwrap();
         node.ready().await;
         nodes.push(node);

@@ -1,10 +1,10 @@
-//! Callers that do not wait for `call_total`: they set a time for themselves, or the server has no room.
+//! Callers that do not wait for `call_deadline`: they set a time for themselves, or the server has no room.
 
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
-use dq::provider::{CallError, Reason};
+use dq::provider::{CallError, FailureReason};
 use dq::store::StoreError;
 use dq_tests::redis::RedisServer;
 
@@ -18,7 +18,7 @@ async fn an_add_that_a_full_server_refuses_is_sent_twice() {
         let Started { url, scripts, .. } = start(Behaviour::Answers(line));
         let topic = provider(&url).topic("t").unwrap();
         let error = topic.add_json("1").within("1h").await.unwrap_err();
-        let CallError::NotDone { reason: Reason::Store(reason), .. } = &error else { panic!("{error:?}") };
+        let CallError::NotDone { reason: FailureReason::Store(reason), .. } = &error else { panic!("{error:?}") };
         assert!(matches!(**reason, StoreError::Full { .. }), "{reason:?}");
         assert_eq!(scripts.load(SeqCst), 2);
     }

@@ -4,7 +4,7 @@ use dq::inspect::FindingCode;
 use dq::prelude::*;
 use dq::provider::{OnDead, SetCounts};
 use dq::store::{
-    BatchAnswer, Due, NewJob, SetChange, SetOutcome, SetRefusal, SetSeen, SetVerb, SetsRequest, Store, relay_of,
+    BatchAnswer, Due, JobSetSummary, NewJob, SetChange, SetOutcome, SetRefusal, SetVerb, SetsRequest, Store, relay_of,
 };
 use dq_tests::redis::RedisServer;
 use serde::{Deserialize, Serialize};
@@ -48,7 +48,7 @@ async fn relay(from: &Topic, to: &Topic) {
     }
 }
 
-async fn seen(home: &Topic) -> SetSeen {
+async fn seen(home: &Topic) -> JobSetSummary {
     home.store.job_sets(&home.key, &SetsRequest::One(id("s"), 10)).await.unwrap().remove(0)
 }
 

@@ -131,7 +131,7 @@ async fn called(topic: &TopicProvider, sample: &Sample) -> [Result<(), CallError
 async fn adds_and_verbs_keep_to_every_limit_that_a_caller_can_reach() {
     for more in [0, 1] {
         let mut settings = NodeSettings::default();
-        settings.payload_limit = limits::PAYLOAD.most as usize + more;
+        settings.max_payload = limits::PAYLOAD.most as usize + more;
         let environment = dq::environment::Environment::of_this_runtime().unwrap();
         let store = std::sync::Arc::new(MemoryStore::new(std::sync::Arc::new(dq::environment::WallClock)));
         let provider = dq::Provider::root(key("t").app, store, environment, settings);

@@ -1,6 +1,6 @@
 //! Events cost nothing while nobody listens, and one message for each step while somebody does.
 
-use dq::provider::{Event, JobMove};
+use dq::provider::{Event, Transition};
 use dq::store::step::Change;
 use dq::store::{Interest, Store};
 use dq_tests::redis::RedisServer;
@@ -46,7 +46,7 @@ async fn a_stream_goes_on_after_its_connection_broke() {
     assert_eq!(events.next().await, Some(Event::Listening));
     topic.add(vec![generated(1)]).await;
     let added = events.next().await;
-    assert!(matches!(added, Some(Event::Job { what: JobMove::Added { .. }, .. })), "{added:?}");
+    assert!(matches!(added, Some(Event::Job { what: Transition::Added { .. }, .. })), "{added:?}");
     server.command(&["CLIENT", "KILL", "TYPE", "pubsub"]);
     let again = events.next().await;
     assert_eq!(again, Some(Event::Listening), "it says that events may be missing");

@@ -6,7 +6,7 @@ use std::time::Duration;
 use dq::environment::TokioClock;
 use dq::job::{Cause, JobId, NodeId, State};
 use dq::prelude::*;
-use dq::store::step::{Audit, Change, Recover, Recovered, Renew, Scan, USUAL_BYTES};
+use dq::store::step::{Audit, Change, DEFAULT_BYTES, Recover, Recovered, Renew, Scan};
 use dq::store::{AddOutcome, BatchAnswer, CommandKind, Due, NewJob, OnDuplicate, Store};
 use dq::testing::Harness;
 use dq_tests::PacedStore;
@@ -34,7 +34,7 @@ async fn outcome_of(topic: &Topic, job: NewJob) -> AddOutcome {
 async fn audited(topic: &Topic, limit: usize) -> Vec<JobId> {
     let (mut lost, mut after) = (Vec::new(), None);
     loop {
-        let page = topic.link.step(Audit { after, limit, bytes: USUAL_BYTES }).await.unwrap();
+        let page = topic.link.step(Audit { after, limit, bytes: DEFAULT_BYTES }).await.unwrap();
         lost.extend(page.lost);
         after = page.next;
         if after.is_none() {
@@ -45,7 +45,7 @@ async fn audited(topic: &Topic, limit: usize) -> Vec<JobId> {
 
 async fn recover(topic: &Topic, ids: &[&str]) -> Recovered {
     let ids = ids.iter().map(|name| id(name)).collect();
-    topic.link.step(Recover { ids, bytes: USUAL_BYTES }).await.unwrap()
+    topic.link.step(Recover { ids, bytes: DEFAULT_BYTES }).await.unwrap()
 }
 
 async fn state_of(topic: &Topic, name: &str) -> Option<State> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use dq::job::{Codec, Fence, JobId, Metadata, Record, State};
-use dq::store::step::{Change, RejoinDue, Sweep, USUAL_BYTES, Verdict};
+use dq::store::step::{Change, DEFAULT_BYTES, RejoinDue, Sweep, Verdict};
 use dq::store::{CommandKind, ExportPart, ExportRequest, NewJob, PageRequest, Store, StoreError};
 use dq_tests::redis::RedisServer;
 
@@ -214,9 +214,9 @@ async fn a_page_needs_only_the_keys_that_it_shows() {
         server.command(&["SET", &format!("dq:{{shop:t}}:{key}"), "mine"]);
     }
     for (state, count) in [(State::Delayed, 2), (State::Running, 1)] {
-        let request = PageRequest { state, after: None, limit: 10, bytes: USUAL_BYTES };
+        let request = PageRequest { state, after: None, limit: 10, bytes: DEFAULT_BYTES };
         assert_eq!(topic.store.page(&topic.key, request).await.unwrap().jobs.len(), count, "{state}");
-        let request = ExportRequest { part: ExportPart::State(state), after: None, limit: 10, bytes: USUAL_BYTES };
+        let request = ExportRequest { part: ExportPart::State(state), after: None, limit: 10, bytes: DEFAULT_BYTES };
         let error = topic.store.export(&topic.key, request).await.unwrap_err();
         assert!(matches!(&error, StoreError::WrongType { key, .. } if key.ends_with("crashes")), "{error}");
     }
@@ -237,7 +237,7 @@ async fn an_unreadable_pending_command_is_ignored() {
 async fn a_page_leaves_out_jobs_without_a_record() {
     let (server, topic) = three_jobs().await;
     server.command(&["HDEL", "dq:{shop:t}:jobs", "b"]);
-    let request = PageRequest { state: State::Delayed, after: None, limit: 10, bytes: USUAL_BYTES };
+    let request = PageRequest { state: State::Delayed, after: None, limit: 10, bytes: DEFAULT_BYTES };
     let page = topic.store.page(&topic.key, request).await.unwrap();
     assert_eq!(page.jobs.iter().map(|job| job.id.as_str()).collect::<Vec<_>>(), ["a", "c"]);
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use dq::inspect::FindingCode;
 use dq::job::State;
 use dq::prelude::*;
-use dq::provider::{Addition, CallError, SetCounts, SetState};
+use dq::provider::{AddedHow, CallError, SetCounts, SetState};
 use dq::schedule::OnMissed;
 use dq_tests::file::Folder;
 use dq_tests::redis::{ClusterServers, RedisServer, ask};
@@ -114,7 +114,7 @@ async fn next(job: Job<Next>, channel: Channel, runs: &Runs) -> Result<Decided, 
 }
 
 fn factory(url: &str) -> ContextFactory {
-    topic::factory(url).topic("work", |topic| topic.history(20).history_after("1h"))
+    topic::factory(url).topic("work", |topic| topic.history_max(20).history_retention("1h"))
 }
 
 async fn start(url: &str, runs: &Runs) -> Context {
@@ -149,14 +149,14 @@ async fn prepare(url: &str) {
     set.add(Row { name: "late".into() }).after("1h").await.unwrap();
     jobs.add_many(["dead", "parked", "first"].map(job)).await.unwrap().all().unwrap();
     runs.until(&["dead", "parked", "first", "early"]).await;
-    // A node that stops between the last attempt and `final_retry` gives the job back, and another one goes on from there.
+    // A node that stops between the last attempt and `on_exhausted` gives the job back, and another one goes on from there.
     let state = async |id: &str| jobs.get::<Work>(id).await.unwrap().map(|seen| seen.state());
     while (state("dead").await, state("parked").await) != (Some(State::Dead), Some(State::Unacked)) {
         tokio::task::yield_now().await;
     }
     node.shutdown(GRACE).await;
     // It dies with a job that it runs.
-    let short = [("DQ_LEASE", "2s"), ("DQ_RENEWAL", "500ms")];
+    let short = [("DQ_LEASE", "2s"), ("DQ_HEARTBEAT_INTERVAL", "500ms")];
     let node = NodeProcess::start(env!("CARGO_BIN_EXE_node"), url, &short, 0, "one", &log).await;
     let adder = factory(url).without_listeners().start().await.unwrap();
     let jobs = adder.provider();
@@ -250,7 +250,7 @@ async fn an_app_moves_to_a_cluster_by_the_commands_of_the_guide_and_everything_r
     server.command(&["HSET", "dq:{shop:work}:meta", "fence", &fence.to_string()]);
     let producer = async |url: &str| factory(url).buffer(folder.path()).connect().await.unwrap();
     let old = producer(&server.url()).await;
-    assert_eq!(old.add(job("before")).await.unwrap().how, Addition::New);
+    assert_eq!(old.add(job("before")).await.unwrap().how, AddedHow::New);
     let port = hide(&server);
     let added = loop {
         match old.add(job("meanwhile")).await {
@@ -259,7 +259,7 @@ async fn an_app_moves_to_a_cluster_by_the_commands_of_the_guide_and_everything_r
             added => break added.unwrap(),
         }
     };
-    assert_eq!(added.how, Addition::Buffered);
+    assert_eq!(added.how, AddedHow::Buffered);
     copy(port, cluster.servers[1].port()).unwrap();
     let refused = copy(port, cluster.servers[1].port()).unwrap_err();
     assert!(refused.contains("BUSYKEY"), "{refused}");

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use dq::job::{Deliver, Fence, ProducerId, State};
-use dq::store::step::{Change, Publish, USUAL_BYTES};
+use dq::job::{Delivery, Fence, ProducerId, State};
+use dq::store::step::{Change, DEFAULT_BYTES, Publish};
 use dq::store::{
     AddOutcome, BatchAnswer, CALL_SLOTS, Command, CommandKind, Examine, ExportPart, ExportRequest, FindingCode, Import,
     Mismatch, NewJob, Numbered, OnDuplicate, Producer, Repair, Store,
@@ -100,7 +100,7 @@ async fn after_fence(last: &str) -> (RedisServer, Topic) {
 }
 
 async fn last_fence(topic: &Topic) -> u64 {
-    let request = ExportRequest { part: ExportPart::State(State::Dead), after: None, limit: 10, bytes: USUAL_BYTES };
+    let request = ExportRequest { part: ExportPart::State(State::Dead), after: None, limit: 10, bytes: DEFAULT_BYTES };
     topic.store.export(&topic.key, request).await.unwrap().fence.0
 }
 
@@ -187,9 +187,9 @@ async fn a_fence_that_no_dq_gives_out_stops_no_topic_and_is_found_and_repaired()
 async fn a_number_of_broadcasts_that_no_dq_counts_stops_no_channel() {
     for published in [((1_u64 << 53) - 1).to_string(), "1e300".into(), "-5".into(), "many".into(), "nan".into()] {
         let (server, topic) = Topic::entered().await;
-        topic.add(vec![NewJob { deliver: Deliver::Broadcast, ..job("a") }]).await;
+        topic.add(vec![NewJob { deliver: Delivery::Broadcast, ..job("a") }]).await;
         server.command(&["HSET", "dq:{shop:t}:meta", "published", &published]);
-        let request = Publish { limit: 10, bytes: USUAL_BYTES, fallback: LEASE, expires_after: LEASE };
+        let request = Publish { limit: 10, bytes: DEFAULT_BYTES, fallback: LEASE, expires_after: LEASE };
         let answer = loop {
             let answer = topic.link.step(request).await.unwrap();
             if answer.published > 0 {

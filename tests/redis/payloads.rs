@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use dq::job::{Cause, Codec, Metadata, Record, State};
-use dq::store::step::{Change, Claim, Reconcile, RejoinDue, Sequenced, USUAL_BYTES, Verdict};
+use dq::store::step::{Change, Claim, DEFAULT_BYTES, Reconcile, RejoinDue, Sequenced, Verdict};
 use dq::store::{CommandKind, NewJob, OnDuplicate, PageRequest, Store};
 use dq_tests::Monitor;
 use dq_tests::redis::RedisServer;
@@ -161,7 +161,7 @@ async fn a_page_of_rows_does_not_go_through_all_of_them() {
     assert!((pages as u64..=2 * pages as u64).contains(&calls["hscan"]), "{pages} pages: {calls:?}");
     let (mut listed, mut after) = (std::collections::BTreeSet::new(), None);
     loop {
-        let request = PageRequest { state: State::Running, after, limit: 100, bytes: USUAL_BYTES };
+        let request = PageRequest { state: State::Running, after, limit: 100, bytes: DEFAULT_BYTES };
         let page = topic.store.page(&topic.key, request).await.unwrap();
         assert!(page.jobs.len() <= 100);
         listed.extend(page.jobs.into_iter().map(|job| job.id));

@@ -14,7 +14,7 @@ const JOBS: usize = 10_000;
 const SHARE: usize = 500;
 
 async fn start(server: &RedisServer, name: &'static str, log: &RunLog) -> NodeProcess {
-    const SHORT: [(&str, &str); 2] = [("DQ_LEASE", "6s"), ("DQ_RENEWAL", "2s")];
+    const SHORT: [(&str, &str); 2] = [("DQ_LEASE", "6s"), ("DQ_HEARTBEAT_INTERVAL", "2s")];
     NodeProcess::start(env!("CARGO_BIN_EXE_node"), &server.url(), &SHORT, SHARE, name, log).await
 }
 
@@ -61,7 +61,7 @@ async fn two_processes_share_ten_thousand_jobs_and_each_runs_once() {
 /// took to start.
 #[tokio::test]
 async fn the_next_job_wakes_an_idle_node_after_the_watcher_was_killed() {
-    const HOURLY: [(&str, &str); 1] = [("DQ_FALLBACK_SCAN", "1h")];
+    const HOURLY: [(&str, &str); 1] = [("DQ_POLL_INTERVAL", "1h")];
     for _ in 0..10 {
         let (server, log) = (RedisServer::start(), RunLog::default());
         let mut nodes = Vec::new();

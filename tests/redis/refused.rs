@@ -1,21 +1,21 @@
 //! A step that the server refuses sends no signal: scripts publish nothing before their first write.
 
-use dq::job::{Deliver, NodeId};
-use dq::store::step::{Publish, USUAL_BYTES};
+use dq::job::{Delivery, NodeId};
+use dq::store::step::{DEFAULT_BYTES, Publish};
 use dq::store::{CommandKind, Interest, NewJob, Signal, Signals, Store, StoreError};
 use dq_tests::redis::RedisServer;
 
 use super::topic::{LEASE, Topic, job};
 
 /// Returns a topic with a subscriber on a server that refuses writes but still delivers published messages.
-async fn refusing(name: &str, deliver: Deliver) -> (RedisServer, Topic, Signals) {
+async fn refusing(name: &str, deliver: Delivery) -> (RedisServer, Topic, Signals) {
     let (server, topic) = Topic::entered().await;
     topic.add(vec![NewJob { deliver, ..job(name) }]).await;
     // A broadcast is due at the next millisecond too.
     let clock = async || topic.store.counts(&topic.key).await.unwrap().clock;
     let added = clock().await;
     while clock().await == added {}
-    if deliver == Deliver::Queue {
+    if deliver == Delivery::Queue {
         assert_eq!(topic.claims().await.len(), 1);
     }
     let interest = Interest { node: Some(NodeId::new("n")), broadcasts: true, moves: false };
@@ -32,10 +32,10 @@ async fn nothing_was_published(server: &RedisServer, mut signals: Signals) {
 
 #[tokio::test]
 async fn a_broadcast_that_cannot_be_removed_is_not_published() {
-    let (server, topic, signals) = refusing("a", Deliver::Broadcast).await;
+    let (server, topic, signals) = refusing("a", Delivery::Broadcast).await;
     let error = topic
         .link
-        .step(Publish { limit: 10, bytes: USUAL_BYTES, fallback: LEASE, expires_after: LEASE })
+        .step(Publish { limit: 10, bytes: DEFAULT_BYTES, fallback: LEASE, expires_after: LEASE })
         .await
         .unwrap_err();
     assert!(matches!(error, StoreError::Refused { .. }), "{error:?}");
@@ -44,7 +44,7 @@ async fn a_broadcast_that_cannot_be_removed_is_not_published() {
 
 #[tokio::test]
 async fn a_refused_cancel_stops_no_handler() {
-    let (server, topic, signals) = refusing("a", Deliver::Queue).await;
+    let (server, topic, signals) = refusing("a", Delivery::Queue).await;
     for (verb, number) in [(CommandKind::Cancel, 7), (CommandKind::Delete, 8), (CommandKind::Ack, 9)] {
         let producer = topic.store.producer(&topic.key, &dq::job::ProducerId::new("q"));
         let items = vec![dq::store::Command::new(verb, super::topic::id("a"))];

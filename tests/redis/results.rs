@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use dq::job::{KeptState, Metadata};
-use dq::store::step::{Change, Outcome, Settle, USUAL_BYTES};
+use dq::store::step::{Change, DEFAULT_BYTES, Outcome, Settle};
 use dq_tests::redis::RedisServer;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -31,7 +31,7 @@ async fn ack_all(topic: &Topic) -> usize {
         Outcome { metadata: Some(metadata), ..claim.outcome(Change::Ack) }
     };
     let outcomes = claims.iter().map(outcome).collect();
-    let request = Settle { last_seen: topic.last_seen(), lease: LEASE, bytes: USUAL_BYTES, outcomes };
+    let request = Settle { last_seen: topic.last_seen(), lease: LEASE, bytes: DEFAULT_BYTES, outcomes };
     topic.link.step(request).await.unwrap();
     claims.len()
 }

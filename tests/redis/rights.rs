@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use dq::inspect::JobFilter;
-use dq::job::{AppName, Deliver, State};
+use dq::job::{AppName, Delivery, State};
 use dq::store::redis::RedisStore;
-use dq::store::step::{self, Change, Sequenced, USUAL_BYTES};
+use dq::store::step::{self, Change, DEFAULT_BYTES, Sequenced};
 use dq::store::{
     CommandKind, Durability, ExportPart, ExportRequest, Interest, NewJob, PageRequest, Signal, Store, StoreError,
 };
@@ -39,13 +39,13 @@ async fn works(server: &RedisServer, url: &str) {
     topic.store.open(&topic.key).await.unwrap();
     let mut signals = topic.store.signals(&topic.key, interest).await.unwrap();
     topic.reconcile().await;
-    let both = NewJob { deliver: Deliver::Both, ..job("b") };
+    let both = NewJob { deliver: Delivery::Both, ..job("b") };
     topic.add(vec![job("a"), both]).await;
     assert!(matches!(signals.next().await, Some(Signal::Due(_) | Signal::BroadcastDue)));
     let claims = topic.claims().await;
     assert!(topic.command(CommandKind::Cancel, "a").await.changed);
     topic.try_settle(&claims, Change::Retry(LEASE)).await.unwrap();
-    let request = step::Publish { limit: 10, bytes: USUAL_BYTES, fallback: LEASE, expires_after: LEASE };
+    let request = step::Publish { limit: 10, bytes: DEFAULT_BYTES, fallback: LEASE, expires_after: LEASE };
     assert_eq!(topic.link.step(request).await.unwrap().published, 1);
     let sweep = topic.sweep(LEASE, LEASE, 10);
     assert!(matches!(topic.link.step(sweep).await.unwrap(), Sequenced::Done(_)));
@@ -54,7 +54,11 @@ async fn works(server: &RedisServer, url: &str) {
     topic.link.step(step::Wake).await.unwrap();
     topic.link.step(step::Release { last_seen: topic.last_seen() }).await.unwrap();
     for state in State::ALL {
-        topic.store.page(&topic.key, PageRequest { state, after: None, limit: 10, bytes: USUAL_BYTES }).await.unwrap();
+        topic
+            .store
+            .page(&topic.key, PageRequest { state, after: None, limit: 10, bytes: DEFAULT_BYTES })
+            .await
+            .unwrap();
     }
     assert_eq!(topic.store.topics(&topic.key.app).await.unwrap().len(), 2);
     assert_eq!(server.command(&["ACL", "LOG"]), "*0", "nothing was refused");
@@ -97,7 +101,7 @@ async fn a_user_who_only_reads_sees_everything_and_changes_nothing() {
     look.topic("t").await.unwrap();
     look.nodes("t", None).await.unwrap();
     look.timeline("t").await.unwrap();
-    look.past("t").await.unwrap();
+    look.run_stats("t").await.unwrap();
     look.history("t", "a").await.unwrap();
     assert!(look.job("t", "a").await.unwrap().is_some());
     look.why("t", "c").await.unwrap();
@@ -106,7 +110,7 @@ async fn a_user_who_only_reads_sees_everything_and_changes_nothing() {
         look.jobs("t", state, &JobFilter::default(), None).await.unwrap();
     }
     for part in ExportPart::ALL {
-        let request = ExportRequest { part, after: None, limit: 10, bytes: USUAL_BYTES };
+        let request = ExportRequest { part, after: None, limit: 10, bytes: DEFAULT_BYTES };
         seen.export(&topic.key, request).await.unwrap();
     }
     let mut doctor = look.doctor(None).unwrap();

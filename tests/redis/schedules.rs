@@ -13,7 +13,7 @@ fn ticks() -> u64 {
 }
 
 async fn start(server: &RedisServer, number: u64, log: &RunLog) -> NodeProcess {
-    const SHORT: [(&str, &str); 2] = [("DQ_LEASE", "2s"), ("DQ_RENEWAL", "500ms")];
+    const SHORT: [(&str, &str); 2] = [("DQ_LEASE", "2s"), ("DQ_HEARTBEAT_INTERVAL", "500ms")];
     let name = Box::leak(format!("node {number}").into_boxed_str());
     NodeProcess::start(env!("CARGO_BIN_EXE_node"), &server.url(), &SHORT, usize::MAX >> 4, name, log).await
 }

@@ -35,7 +35,7 @@ async fn connections_do_not_grow_with_the_number_of_topics() {
     for _ in 0..3 {
         let factory = factory(&server.url());
         // On a busy machine an answer that is late retires its line, and a new one comes beside it.
-        let factory = factory.lease(15 * LIMIT).call_timeout(LIMIT).call_total(2 * LIMIT);
+        let factory = factory.lease(15 * LIMIT).call_timeout(LIMIT).call_deadline(2 * LIMIT);
         let node = ten_topics(factory).broadcast_listener::<PricesListener>().start().await.unwrap();
         node.ready().await;
         add_to_all(node.provider()).await;

@@ -2,7 +2,7 @@
 
 use dq::job::NodeId;
 use dq::store::step::Change;
-use dq::store::{MOST_MINUTES, MinuteCounts, Store, StoreError};
+use dq::store::{MAX_MINUTES, MinuteCounts, Store, StoreError};
 use dq_tests::redis::{RedisServer, ask};
 
 use super::cost::{Calls, counted};
@@ -27,7 +27,7 @@ async fn minute(topic: &Topic) -> u64 {
 
 async fn statistics(topic: &Topic) -> Vec<MinuteCounts> {
     let to = minute(topic).await;
-    topic.store.statistics(&topic.key, to + 1 - MOST_MINUTES, to).await.unwrap()
+    topic.store.statistics(&topic.key, to + 1 - MAX_MINUTES, to).await.unwrap()
 }
 
 /// What the claim and the ack of a hundred jobs cost, each in the second of two such lives.
@@ -89,9 +89,9 @@ async fn a_day_of_statistics_is_bounded_and_a_minute_takes_the_place_of_that_of_
     // Every minute of the day before, each with a claim that was 7 ms late.
     let plant = "for n = 0, 1439 do redis.call('HSET', KEYS[1], (ARGV[1] - n) % 1440, struct.pack( \
         '<I4I4I4I4I4I4I8I6I4I4I4I4I4I4I4I4', ARGV[1] - n, 1, 0, 0, 0, 0, 7, 7, 1, 0, 0, 0, 0, 0, 0, 0)) end";
-    ask(&mut server.connect(), &["EVAL", plant, "1", KEY, &(now - MOST_MINUTES).to_string()]);
+    ask(&mut server.connect(), &["EVAL", plant, "1", KEY, &(now - MAX_MINUTES).to_string()]);
     assert_eq!(statistics(&topic).await, []);
-    let earlier = topic.store.statistics(&topic.key, now - 2 * MOST_MINUTES + 1, now - MOST_MINUTES).await.unwrap();
+    let earlier = topic.store.statistics(&topic.key, now - 2 * MAX_MINUTES + 1, now - MAX_MINUTES).await.unwrap();
     let late = [1, 0, 0, 0, 0, 0, 0, 0];
     let planted = MinuteCounts { claimed: 1, late_sum: 7, late_most: 7, late, ..MinuteCounts::default() };
     assert_eq!(earlier.len(), 1_440);

@@ -11,8 +11,8 @@ use dq::job::{AppName, Codec, Fence, JobId, Metadata, NodeId, ProducerId, Record
 use dq::provider::Provider;
 use dq::store::redis::RedisStore;
 use dq::store::step::{
-    Change, Claim, Outcome, Reclaim, Reconcile, Sequenced, Settle, Settled, Sweep, Swept, Transfer, Transferred,
-    USUAL_BYTES,
+    Change, Claim, DEFAULT_BYTES, Outcome, Reclaim, Reconcile, Sequenced, Settle, Settled, Sweep, Swept, Transfer,
+    Transferred,
 };
 use dq::store::{
     AddOutcome, BatchAnswer, Command, CommandKind, CommandOutcome, Interest, Link, NewJob, Numbered, Producer, Store,
@@ -137,9 +137,9 @@ impl Topic {
     }
 
     /// A sweep of ten jobs that claims and prunes what has been in its place for these times.
-    pub fn sweep(&self, unacked_age: Duration, dead_kept: Duration, dead_most: usize) -> Sweep {
-        let (last_seen, limit, bytes, lease, done_most) = (self.last_seen(), 10, USUAL_BYTES, LEASE, None);
-        Sweep { last_seen, limit, bytes, lease, unacked_age, dead_kept, dead_most, done_most }
+    pub fn sweep(&self, park_timeout: Duration, dead_retention: Duration, dead_max: usize) -> Sweep {
+        let (last_seen, limit, bytes, lease, done_max) = (self.last_seen(), 10, DEFAULT_BYTES, LEASE, None);
+        Sweep { last_seen, limit, bytes, lease, park_timeout, dead_retention, dead_max, done_max }
     }
 
     pub async fn swept(&self, sweep: Sweep) -> Swept {
@@ -153,7 +153,7 @@ impl Topic {
     pub async fn reclaim(&self, server: &RedisServer, node: &str, max_crashes: u32) -> usize {
         server.command(&["ZADD", "dq:{shop:t}:leases", "5", node]);
         let (node, seen) = (NodeId::new(node), Timestamp::from_millis(5));
-        let request = Reclaim { node, seen, limit: 10, bytes: USUAL_BYTES, max_crashes };
+        let request = Reclaim { node, seen, limit: 10, bytes: DEFAULT_BYTES, max_crashes };
         self.link.step(request).await.unwrap().moved
     }
 
@@ -174,7 +174,7 @@ impl Topic {
     }
 
     pub async fn try_transfer(&self, limit: usize) -> Result<Transferred, StoreError> {
-        self.transfer_of(limit, USUAL_BYTES).await
+        self.transfer_of(limit, DEFAULT_BYTES).await
     }
 
     pub async fn transfer_of(&self, limit: usize, bytes: usize) -> Result<Transferred, StoreError> {
@@ -215,6 +215,6 @@ impl Topic {
     ) -> Result<Settled, StoreError> {
         let outcome = |claim: &Claim| Outcome { metadata: metadata.clone(), ..claim.outcome(change.clone()) };
         let outcomes = claims.iter().map(outcome).collect();
-        self.link.step(Settle { last_seen: self.last_seen(), lease: LEASE, bytes: USUAL_BYTES, outcomes }).await
+        self.link.step(Settle { last_seen: self.last_seen(), lease: LEASE, bytes: DEFAULT_BYTES, outcomes }).await
     }
 }

@@ -17,7 +17,7 @@ use super::topic::provider_on;
 /// A provider of one topic whose calls end soon.
 fn topic(url: &str) -> TopicProvider {
     let mut settings = NodeSettings::default();
-    (settings.call_timeout, settings.call_total) = (Duration::from_millis(300), Duration::from_millis(1_500));
+    (settings.call_timeout, settings.call_deadline) = (Duration::from_millis(300), Duration::from_millis(1_500));
     provider_on(RedisStore::new(url).unwrap(), settings).topic("t").unwrap()
 }
 

@@ -8,7 +8,7 @@ use dq_tests::redis::RedisServer;
 use crate::counting::CountingStore;
 
 /// The most commands of a store that a read takes.
-pub(crate) const MOST_COMMANDS: u64 = 20;
+pub(crate) const MAX_COMMANDS: u64 = 20;
 
 /// Counts commands of the store and the bytes of their answers.
 pub(crate) struct Meter {
@@ -57,7 +57,7 @@ impl Source {
 }
 
 impl Meter {
-    /// Makes a read, and checks that it takes no more commands than these, and no more than [`MOST_COMMANDS`], and answers at most as
+    /// Makes a read, and checks that it takes no more commands than these, and no more than [`MAX_COMMANDS`], and answers at most as
     /// many bytes.
     pub(crate) async fn within<T>(&self, name: &str, most: (u64, u64), read: impl Future<Output = T>) -> T {
         self.source.begin();
@@ -67,7 +67,7 @@ impl Meter {
         let known = worst.entry(name.to_owned()).or_default();
         *known = (known.0.max(commands), known.1.max(bytes));
         drop(worst);
-        assert!((1..=most.0.min(MOST_COMMANDS)).contains(&commands), "{name}: {commands} commands");
+        assert!((1..=most.0.min(MAX_COMMANDS)).contains(&commands), "{name}: {commands} commands");
         assert!(bytes <= most.1, "{name}: {bytes} bytes");
         // In memory only the bytes of records count, and not every read has some.
         assert!(bytes > 5 || matches!(self.source, Source::Requests(_)), "{name}: {bytes} bytes");

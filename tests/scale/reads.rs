@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use dq::inspect::{BulkAction, Inspector, JobFilter, JobsPage, MOST_LOOKED_AT, Reason, Scale};
+use dq::inspect::{BulkAction, Inspector, JobFilter, JobsPage, MAX_LOOKED_AT, NotRunReason, Scale};
 use dq::job::State;
 use dq::provider::Provider;
 
 use crate::fill::{DUE, ENDED, HELD, NODES, RUNNING, SCHEDULES, SPAN, TOPIC, WAITING};
-use crate::meter::{MOST_COMMANDS, Meter};
+use crate::meter::{MAX_COMMANDS, Meter};
 
 /// What the records of a page have at most, and what a server says beside them.
 const PAGE: u64 = (1 << 20) + (1 << 17);
@@ -42,7 +42,7 @@ async fn learn(provider: &Provider, look: &Inspector) {
     look.timeline(TOPIC).await.unwrap();
     look.job(TOPIC, "nobody").await.unwrap();
     look.history(TOPIC, "nobody").await.unwrap();
-    look.past(TOPIC).await.unwrap();
+    look.run_stats(TOPIC).await.unwrap();
     let topic = provider.topic(TOPIC).unwrap();
     topic.schedules().next_page().await.unwrap();
     topic.delete("nobody").await.unwrap();
@@ -54,12 +54,12 @@ async fn topics_and_nodes(look: &Inspector, meter: &Meter) {
     let topic = meter.within("topic", (2, SMALL), look.topic(TOPIC)).await.unwrap();
     assert_eq!((topic.delayed, topic.ready, topic.running), (WAITING + SCHEDULES, DUE, RUNNING));
     assert_eq!((topic.unacked, topic.dead, topic.done), (ENDED, ENDED, ENDED));
-    assert_eq!((topic.holders, topic.nodes.len()), (NODES, 100));
+    assert_eq!((topic.nodes_holding, topic.nodes.len()), (NODES, 100));
     let (mut seen, mut after) = (BTreeSet::new(), None::<String>);
     loop {
         let page = meter.within("nodes", (3, SMALL), look.nodes(TOPIC, after.as_deref())).await.unwrap();
-        assert!(page.nodes.len() <= 100 && page.holders == NODES);
-        assert!(page.nodes.iter().all(|node| node.jobs == HELD && node.until > page.clock), "{page:?}");
+        assert!(page.nodes.len() <= 100 && page.nodes_holding == NODES);
+        assert!(page.nodes.iter().all(|node| node.jobs == HELD && node.until > page.store_time), "{page:?}");
         for node in &page.nodes {
             assert!(seen.insert(node.node.to_string()), "{} comes twice", node.node);
         }
@@ -91,13 +91,13 @@ async fn jobs(look: &Inspector, meter: &Meter) {
 
 /// A page without a job that says how far it looked.
 fn looked_far(page: &JobsPage, state: State) {
-    assert!(page.jobs.is_empty() && page.looked_at <= MOST_LOOKED_AT, "{state}: {} looked at", page.looked_at);
+    assert!(page.jobs.is_empty() && page.looked_at <= MAX_LOOKED_AT, "{state}: {} looked at", page.looked_at);
     if state == State::Running {
         // Redis reads the rows of 16 nodes with two commands.
         assert!(page.looked_at >= 128 * HELD, "{} looked at", page.looked_at);
         assert_eq!(page.next.is_none(), page.looked_at == RUNNING);
     } else {
-        assert_eq!(page.looked_at, MOST_LOOKED_AT, "{state}");
+        assert_eq!(page.looked_at, MAX_LOOKED_AT, "{state}");
         assert!(page.looked_until.is_some() && page.next.is_some(), "{state}");
     }
 }
@@ -113,14 +113,14 @@ async fn filters(look: &Inspector, meter: &Meter) {
         for (what, filter) in &none {
             let name = format!("jobs, {state}, by {what}");
             let read = look.jobs(TOPIC, state, filter, None);
-            looked_far(&meter.within(&name, (MOST_COMMANDS, FILTERED), read).await.unwrap(), state);
+            looked_far(&meter.within(&name, (MAX_COMMANDS, FILTERED), read).await.unwrap(), state);
         }
     }
     let one = JobFilter { error: Some("the bank says 19999".into()), ..JobFilter::default() };
     let first = look.jobs(TOPIC, State::Dead, &one, None).await.unwrap();
     let second = look.jobs(TOPIC, State::Dead, &one, first.next).await.unwrap();
     assert_eq!((first.jobs.len(), second.jobs.len(), second.next), (0, 1, None), "the second page finds it");
-    let now = look.topic(TOPIC).await.unwrap().clock;
+    let now = look.topic(TOPIC).await.unwrap().store_time;
     let (from, until) = (now.after(SPAN / 2), now.after(SPAN / 2 + Duration::from_secs(120)));
     let filter = JobFilter { from: Some(from), until: Some(until), ..JobFilter::default() };
     let read = look.jobs(TOPIC, State::Delayed, &filter, None);
@@ -136,7 +136,7 @@ async fn running(look: &Inspector, meter: &Meter) {
         loop {
             let name = format!("running jobs, {what}");
             let read = look.jobs(TOPIC, State::Running, &filter, after);
-            let page = meter.within(&name, (MOST_COMMANDS, FILTERED), read).await.unwrap();
+            let page = meter.within(&name, (MAX_COMMANDS, FILTERED), read).await.unwrap();
             assert!(page.jobs.len() <= 100 && page.jobs.iter().all(|job| job.node.is_some()));
             count += page.jobs.len();
             assert!(count <= RUNNING, "no job comes twice while nothing moves");
@@ -156,16 +156,16 @@ async fn futures(look: &Inspector, meter: &Meter) {
     assert_eq!(timeline.ready, DUE);
     assert!(days.abs_diff(WAITING - DUE) < 5_000, "{days} jobs in the days ahead");
     for scale in [Scale::Minutes, Scale::Hours, Scale::Days] {
-        meter.within("outlook", (1, SMALL), look.outlook(TOPIC, scale, timeline.now)).await.unwrap();
+        meter.within("timeline_for", (1, SMALL), look.timeline_for(TOPIC, scale, timeline.now)).await.unwrap();
     }
 }
 
 async fn histories_and_statistics(look: &Inspector, meter: &Meter) {
-    let now = look.topic(TOPIC).await.unwrap().clock;
+    let now = look.topic(TOPIC).await.unwrap().store_time;
     for scale in [Scale::Minutes, Scale::Hours] {
         meter.within("past of one scale", (1, SMALL), look.past_of(TOPIC, scale, now)).await.unwrap();
     }
-    meter.within("past", (2, SMALL), look.past(TOPIC)).await.unwrap();
+    meter.within("past", (2, SMALL), look.run_stats(TOPIC)).await.unwrap();
     meter.within("history", (1, SMALL), look.history(TOPIC, "j1000000")).await.unwrap();
 }
 
@@ -176,11 +176,11 @@ async fn why(look: &Inspector, meter: &Meter) {
     };
     let last = format!("j{:07}", RUNNING + DUE - 1);
     let due = of("behind others", 5, &last).await;
-    assert!(matches!(due[0], Reason::Behind { earlier, is_exact: true } if earlier > DUE / 2), "{due:?}");
+    assert!(matches!(due[0], NotRunReason::Behind { earlier, is_exact: true } if earlier > DUE / 2), "{due:?}");
     let later = of("not due", 5, "j1000000").await;
-    assert!(matches!(later[0], Reason::NotDueYet { .. }), "{later:?}");
+    assert!(matches!(later[0], NotRunReason::NotDueYet { .. }), "{later:?}");
     let runs = of("running", 14, "j0004999").await;
-    assert!(matches!(&runs[0], Reason::Running { node: Some(_), lease: Some(_) }), "{runs:?}");
+    assert!(matches!(&runs[0], NotRunReason::Running { node: Some(_), lease: Some(_) }), "{runs:?}");
     for (id, what) in [("dead00000", "DEAD"), ("parked00000", "UNACKED"), ("done00000", "DONE")] {
         assert_eq!(of(what, 4, id).await.len(), 1, "{what}");
     }
@@ -212,9 +212,9 @@ async fn bulk(look: &Inspector, meter: &Meter) {
     ] {
         let mut step = look.bulk(TOPIC, state, filter.clone(), action).unwrap();
         let name = format!("a step of {action:?}, {state}");
-        let progress = meter.within(&name, (MOST_COMMANDS, FILTERED), step.step()).await.unwrap().unwrap();
+        let progress = meter.within(&name, (MAX_COMMANDS, FILTERED), step.step()).await.unwrap().unwrap();
         assert_eq!(progress.changed, changed, "{name}");
         let least = if changed > 0 { 100 } else { 128 * HELD };
-        assert!((least..=MOST_LOOKED_AT).contains(&progress.looked_at), "{name}: {} looked at", progress.looked_at);
+        assert!((least..=MAX_LOOKED_AT).contains(&progress.looked_at), "{name}: {} looked at", progress.looked_at);
     }
 }

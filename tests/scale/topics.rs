@@ -8,7 +8,7 @@ use dq::store::memory::MemoryStore;
 use dq::store::{Due, Interest, NewJob, Numbered, Store};
 
 use crate::counting::CountingStore;
-use crate::meter::{MOST_COMMANDS, Meter, Source};
+use crate::meter::{MAX_COMMANDS, Meter, Source};
 use crate::provider;
 
 const TOPICS: usize = 5_000;
@@ -38,7 +38,7 @@ async fn a_page_of_5_000_topics_in_memory_is_bounded() {
     let meter = Meter::from(Source::Requests(counting));
     let (mut seen, mut after, mut pages) = (Vec::new(), None::<String>, 0);
     loop {
-        let page = meter.within("topics", (MOST_COMMANDS, 0), look.topics(after.as_deref())).await.unwrap();
+        let page = meter.within("topics", (MAX_COMMANDS, 0), look.topics(after.as_deref())).await.unwrap();
         assert!(page.topics.len() <= 18);
         seen.extend(page.topics.iter().map(|topic| topic.topic.to_string()));
         pages += 1;

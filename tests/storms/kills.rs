@@ -25,7 +25,7 @@ const LIVES_ON_REDIS: std::ops::Range<u64> = 500..9_000;
 const LIVES_IN_DIRECTORY: std::ops::Range<u64> = 5..900;
 
 /// How long the last process may take to finish all jobs.
-const LONGEST_END: Duration = Duration::from_secs(300);
+const MAX_END: Duration = Duration::from_secs(300);
 
 /// Checks the store in a directory while nobody uses it. A process that was killed while it started may have left no store, as long
 /// as no job was added.
@@ -112,10 +112,10 @@ pub async fn run(storm: &Storm, kills: Option<u64>, seed: u64, folder: &Path) ->
 async fn finish(part: &Part, confirmed: &Arc<AtomicU64>) -> Result<(), String> {
     let mut process = Process::start(part, confirmed);
     let over = async { if part.jobs.is_some() { process.over().await } else { process.ready().await } };
-    match timeout(LONGEST_END, over).await {
+    match timeout(MAX_END, over).await {
         Ok(true) => {}
         Ok(false) => return Err(format!("{} ended with {}", part.name, process.ended().await)),
-        Err(_) => return Err(format!("jobs are not over, {} s after the storm", LONGEST_END.as_secs())),
+        Err(_) => return Err(format!("jobs are not over, {} s after the storm", MAX_END.as_secs())),
     }
     let status = process.stop().await;
     if status.success() { Ok(()) } else { Err(format!("{} ended with {status}", part.name)) }

@@ -23,7 +23,7 @@ use std::time::Instant;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// How many findings are printed.
-const MOST_SHOWN: usize = 50;
+const MAX_SHOWN: usize = 50;
 
 /// Kills, stops and cuts off the nodes, the producers and the store of a program for a while, and then judges whether dq kept its
 /// promises. Exits with 1 after a finding.
@@ -161,7 +161,7 @@ fn tell(folder: &Path, unfinished: Vec<String>) -> usize {
     for (what, count) in &report.counts {
         println!("{count:9} {what}");
     }
-    for finding in report.findings.iter().take(MOST_SHOWN) {
+    for finding in report.findings.iter().take(MAX_SHOWN) {
         println!("FOUND {finding}");
     }
     report.findings.len()

@@ -27,7 +27,7 @@ const STORE_PAUSES: u32 = 3;
 const LOOK: Duration = Duration::from_millis(200);
 
 /// How long the number of jobs that are not over may stay the same once the storm is over.
-const LONGEST_HALT: Duration = Duration::from_secs(60);
+const MAX_HALT: Duration = Duration::from_secs(60);
 
 /// Whether replicas take over from masters that are killed. Nothing else happens to such a store, and nothing but kills to the processes.
 const fn fails_over(storm: &Storm) -> bool {
@@ -124,7 +124,7 @@ async fn finish(places: &mut [Place], server: &Server, ledger: &Ledger) -> Vec<S
     while last > 0 {
         sleep_until(Instant::now() + LOOK).await;
         match left(&provider).await {
-            Ok(now) if now == last && since.elapsed() > LONGEST_HALT => {
+            Ok(now) if now == last && since.elapsed() > MAX_HALT => {
                 wrong.push(format!("{now} jobs are not over, and nothing happens for a minute"));
                 break;
             }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use dq::job::limits::{self, Limit};
-use dq::job::{Codec, Deliver, JobId, Metadata, Record, Value};
+use dq::job::{Codec, Delivery, JobId, Metadata, Record, Value};
 use dq::schedule::{Definition, JobOfTick, OnMissed, Origin, Overlap, Ticks, Times};
 use dq::store::{Due, MaxWaiting, NewJob};
 use dq::time::Timestamp;
@@ -143,7 +143,7 @@ impl Sample {
             job: JobOfTick {
                 record: Record::new(&Metadata::default(), Codec::Json, self.payload().as_bytes()),
                 expires_after: None,
-                deliver: Deliver::Queue,
+                deliver: Delivery::Queue,
             },
             tick: Timestamp::from_millis(1_000),
             last: None,

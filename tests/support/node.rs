@@ -35,7 +35,7 @@ async fn count(job: Job<Count>, ends: &Ends) -> Result<(), JobError> {
 }
 
 async fn add(directory: &str, from: u64) -> Result<(), dq::Error> {
-    let jobs = ContextFactory::new("shop").buffer(directory).call_total("5s").connect().await?;
+    let jobs = ContextFactory::new("shop").buffer(directory).call_deadline("5s").connect().await?;
     let ends = Arc::new(AtomicBool::new(false));
     let told = Arc::clone(&ends);
     std::thread::spawn(move || {

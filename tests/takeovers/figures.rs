@@ -16,8 +16,8 @@ pub struct Figures {
 pub fn bound(lease: Duration) -> Duration {
     let mut settings = NodeSettings::default();
     let third = Duration::from_millis((lease / 3).as_millis() as u64);
-    settings.renewal = settings.renewal.min(third);
-    settings.call_timeout = settings.call_timeout.min(lease - settings.renewal);
+    settings.heartbeat_interval = settings.heartbeat_interval.min(third);
+    settings.call_timeout = settings.call_timeout.min(lease - settings.heartbeat_interval);
     settings.lease = lease;
     seam::takeover(&settings)
 }
@@ -25,7 +25,7 @@ pub fn bound(lease: Duration) -> Duration {
 /// After this time a job has not begun for another reason than that no node was told of a lease: the bound, the fallback, and a minute
 /// for a busy machine.
 pub fn limit(lease: Duration) -> Duration {
-    bound(lease) + NodeSettings::default().fallback_scan + Duration::from_secs(60)
+    bound(lease) + NodeSettings::default().poll_interval + Duration::from_secs(60)
 }
 
 impl Figures {

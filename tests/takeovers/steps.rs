@@ -73,7 +73,7 @@ pub fn node(steps: u64) -> ExitCode {
         let factory = ContextFactory::new("steps").without_inventory().listener::<in_steps>().provide(Told::by_stdin());
         let context = factory.start().await.expect("the store is there");
         let added = context.provider().add(InSteps { n: 1, steps }).keep_existing().await.expect("the store is there");
-        added.unless_dead().expect("the job is not given up");
+        added.or_error_if_dead().expect("the job is not given up");
         std::future::pending::<()>().await;
         ExitCode::SUCCESS
     })

@@ -159,7 +159,7 @@ fn the_guide_has_every_metric_and_no_other() {
     let guide = fs::read_to_string(root().join("docs/guide/metrics.md")).unwrap();
     let rows = dq::telemetry::METRICS.iter().map(|metric| {
         let labels: Vec<_> = metric.labels.iter().map(|label| format!("`{label}`")).collect();
-        format!("| `{}` | {} | {} | {} |", metric.name, metric.kind.word(), labels.join(", "), metric.help)
+        format!("| `{}` | {} | {} | {} |", metric.name, metric.kind.as_str(), labels.join(", "), metric.help)
     });
     let listed: Vec<_> =
         guide.lines().filter(|line| line.starts_with("| `dq_") && line.matches(" | ").count() == 3).collect();

@@ -9,7 +9,7 @@ use dq::testing::Harness;
 use crate::recorder::{Traces, subscribe};
 use crate::scripted_listener::{MINUTE, SECOND, TestJob, start, test_job};
 
-#[delay_listener(register = false, batch = 20, timeout = "10s", retry = "1m x 2")]
+#[delay_listener(register = false, batch_size = 20, timeout = "10s", retry = "1m x 2")]
 async fn fails(batch: Batch<TestJob>) -> Result<(), JobError> {
     match batch.len() {
         20 => Err("the database is down".into()),
@@ -64,7 +64,7 @@ async fn a_batch_that_times_out_is_a_line_and_a_batch_of_one_is_that_of_its_job(
 }
 
 /// Never returns. Its code says when a job runs again, unless the job has a retry policy of its own.
-#[delay_listener(register = false, batch = 20, timeout = "10s")]
+#[delay_listener(register = false, batch_size = 20, timeout = "10s")]
 struct Hangs;
 
 impl BatchListener for Hangs {

@@ -67,7 +67,7 @@ async fn a_job_that_succeeds_at_its_second_attempt_leaves_no_warning() {
 #[tokio::test(start_paused = true)]
 async fn a_failure_says_which_attempt_of_how_many_when_the_next_is_and_the_fence() {
     let (traces, _guard) = subscribe();
-    let dq = begin(&Script::fails("no"), &traces, "1m, 5m, 10m").await; // the script has a `final_retry`
+    let dq = begin(&Script::fails("no"), &traces, "1m, 5m, 10m").await; // the script has a `on_exhausted`
     dq.provider().add(test_job("a")).await.unwrap();
     dq.advance(6 * MINUTE + SECOND).await;
     let (info, warn) = (traces.events(Level::INFO), traces.events(Level::WARN));
@@ -131,7 +131,7 @@ async fn a_parked_job_that_the_default_drops_is_counted_and_a_warning_with_its_i
         }
     }
     let (traces, _guard) = subscribe();
-    let dq = start(|factory| factory.listener::<Plain>().topic("work", |topic| topic.unacked_age("1h"))).await;
+    let dq = start(|factory| factory.listener::<Plain>().topic("work", |topic| topic.park_timeout("1h"))).await;
     dq.provider().add(test_job("a")).await.unwrap();
     traces.events(Level::WARN);
     dq.advance(2 * HOUR).await;
@@ -149,7 +149,7 @@ async fn a_job_that_its_handler_gives_up_says_so() {
     dq.provider().add(test_job("a")).await.unwrap();
     dq.settle().await;
     let warn = traces.events(Level::WARN);
-    let says = "the handler failed, and gave the job up: `final_retry` follows topic=work job.id=a attempt=1 fatal=true fence=";
+    let says = "the handler failed, and gave the job up: `on_exhausted` follows topic=work job.id=a attempt=1 fatal=true fence=";
     assert!(warn.len() == 1 && warn[0].contains(says), "{warn:#?}");
     assert_eq!(with(&traces.events(Level::ERROR), "the job is DEAD").len(), 1);
 }
@@ -195,15 +195,15 @@ async fn a_payload_that_does_not_decode_is_one_line_without_the_payload() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_panic_in_final_retry_is_not_called_one_of_the_handler() {
+async fn a_panic_in_on_exhausted_is_not_called_one_of_the_handler() {
     let (traces, _guard) = subscribe();
-    let script = Script::fails("no").final_retry(|_, _| async { panic!("oh") });
+    let script = Script::fails("no").on_exhausted(|_, _| async { panic!("oh") });
     let dq = begin(&script, &traces, "none").await;
     dq.provider().add(test_job("a")).await.unwrap();
     dq.advance(HOUR).await;
     let warn = traces.events(Level::WARN);
-    let failed = with(&warn, "`final_retry` failed; the job becomes DEAD all the same");
-    assert!(failed.len() == 1 && failed[0].contains("error=\"`final_retry` panicked: oh\""), "{warn:#?}");
+    let failed = with(&warn, "`on_exhausted` failed; the job becomes DEAD all the same");
+    assert!(failed.len() == 1 && failed[0].contains("error=\"`on_exhausted` panicked: oh\""), "{warn:#?}");
     assert!(with(&warn, "the handler panicked").is_empty(), "{warn:#?}");
     assert!(
         traces.events(Level::ERROR)[0].contains("cause=error error=\"no\""),
@@ -240,10 +240,10 @@ async fn the_start_says_what_was_chosen_at_info_and_everything_at_debug() {
     let (info, debug) = (traces.events(Level::INFO), traces.events(Level::DEBUG));
     let of = |lines: &[String], text| with(lines, text)[0].clone();
     let (node, topic) = (of(&info, "starting"), of(&info, "listening"));
-    assert!(node.contains("settings=lease = 20s (builder at ") && !node.contains("fallback_scan"), "{node}");
+    assert!(node.contains("settings=lease = 20s (builder at ") && !node.contains("poll_interval"), "{node}");
     assert!(topic.contains("timeout = 3s (builder at ") && !topic.contains("on_timeout"), "{topic}");
     let (node, topic) = (of(&debug, "all settings of the node"), of(&debug, "all settings of the topic"));
-    assert!(node.contains("fallback_scan = 15s") && topic.contains("topic=work") && topic.contains("on_timeout = "));
+    assert!(node.contains("poll_interval = 15s") && topic.contains("topic=work") && topic.contains("on_timeout = "));
     drop(start(|factory| script.on(factory, default_settings)).await);
     assert!(of(&traces.events(Level::INFO), "starting").contains("settings=all by default"));
 }
@@ -251,10 +251,10 @@ async fn the_start_says_what_was_chosen_at_info_and_everything_at_debug() {
 #[tokio::test]
 async fn a_provider_without_a_node_says_which_store_and_settings_it_has() {
     let (traces, _guard) = subscribe();
-    let factory = dq::ContextFactory::new("shop").store("memory:of-a-provider").call_total("3s");
+    let factory = dq::ContextFactory::new("shop").store("memory:of-a-provider").call_deadline("3s");
     let _provider = factory.connect().await.unwrap();
     let info = traces.events(Level::INFO);
     let [line] = with(&info, "providing")[..] else { panic!("{info:#?}") };
     assert!(line.contains("app=shop") && line.contains("settings=store = memory:of-a-provider (builder at "), "{line}");
-    assert!(line.contains("call_total = 3s (builder at "), "{line}");
+    assert!(line.contains("call_deadline = 3s (builder at "), "{line}");
 }

@@ -73,7 +73,7 @@ impl Page {
     }
 
     fn gated(&self, topic: &str, gate: &str) -> f64 {
-        self.value(&format!("dq_jobs_gated{{topic=\"{topic}\",gate=\"{gate}\"}}"))
+        self.value(&format!("dq_jobs_blocked{{topic=\"{topic}\",gate=\"{gate}\"}}"))
     }
 
     /// Every metric of the table has its help, its type, and a series with its labels.
@@ -81,7 +81,7 @@ impl Page {
         let text = &self.0;
         for metric in METRICS {
             let (help, kind) =
-                (format!("# HELP {} ", metric.name), format!("# TYPE {} {}", metric.name, metric.kind.word()));
+                (format!("# HELP {} ", metric.name), format!("# TYPE {} {}", metric.name, metric.kind.as_str()));
             assert!(text.contains(&help) && text.contains(&kind), "{} in\n{text}", metric.name);
             let series = if metric.kind == MetricKind::Histogram { "_count" } else { "" };
             let prefix = format!("{}{series}", metric.name);
@@ -147,10 +147,10 @@ async fn every_metric_is_reported_with_its_labels() {
     assert_eq!(of("dq_job_lateness_seconds_bucket", ",le=\"0.5\""), 4.0);
     let late = of("dq_job_lateness_seconds_sum", "");
     assert!((4.0..4.1).contains(&late), "{late}");
-    assert_eq!(of("dq_job_run_seconds_count", ""), 6.0, "five attempts and a final retry");
-    assert_eq!(of("dq_job_run_seconds_sum", ""), 3.0);
-    assert_eq!(of("dq_job_run_seconds_bucket", ",le=\"2\""), 5.0);
-    assert_eq!(of("dq_add_seconds_count", ""), 5.0, "also the one that exists");
-    assert!(page.value("dq_store_call_seconds_count{step=\"settle\"}") >= 3.0);
+    assert_eq!(of("dq_job_duration_seconds_count", ""), 6.0, "five attempts and a final retry");
+    assert_eq!(of("dq_job_duration_seconds_sum", ""), 3.0);
+    assert_eq!(of("dq_job_duration_seconds_bucket", ",le=\"2\""), 5.0);
+    assert_eq!(of("dq_add_duration_seconds_count", ""), 5.0, "also the one that exists");
+    assert!(page.value("dq_store_call_duration_seconds_count{step=\"settle\"}") >= 3.0);
     page.has_every_metric();
 }

@@ -10,7 +10,7 @@ use dq::job::{AppName, Codec, JobId, Metadata, NodeId, ProducerId, Record, Seque
 use dq::listener::AckMode;
 use dq::prelude::*;
 use dq::store::redis::RedisStore;
-use dq::store::step::{LeaseStatus, Reconcile, Reconciled, Sequenced, Transfer, USUAL_BYTES};
+use dq::store::step::{DEFAULT_BYTES, LeaseStatus, Reconcile, Reconciled, Sequenced, Transfer};
 use dq::store::{BroadcastMessage, ExportPart, ExportRequest, NewJob, Numbered, PageRequest, Signal, Store};
 use dq::testing::FakeJob;
 use dq_tests::redis::RedisServer;
@@ -131,10 +131,13 @@ async fn no_debug_text_of_a_store_shows_a_payload() {
         show(&mut said, &new("a"));
         let producer = store.producer(&key, &ProducerId::new("p"));
         producer.add(Numbered { number: 1, items: vec![new("a"), new("b")] }).await.unwrap();
-        let page = PageRequest { state: State::Delayed, after: None, limit: 10, bytes: USUAL_BYTES };
+        let page = PageRequest { state: State::Delayed, after: None, limit: 10, bytes: DEFAULT_BYTES };
         show(&mut said, &store.page(&key, page).await.unwrap());
         let part = ExportPart::State(State::Delayed);
-        show(&mut said, &store.export(&key, ExportRequest { part, after: None, limit: 10, bytes: USUAL_BYTES }).await);
+        show(
+            &mut said,
+            &store.export(&key, ExportRequest { part, after: None, limit: 10, bytes: DEFAULT_BYTES }).await,
+        );
         let link = store.link(&key, &NodeId::new("n"));
         let reconcile = Reconcile { last_seen: Sequence::default(), after: None, limit: 10 };
         let reconciled = link.step(reconcile).await.unwrap();

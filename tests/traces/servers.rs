@@ -90,7 +90,7 @@ async fn an_emptied_store_gets_what_the_code_says_again_and_the_log_says_what_is
     let store = PacedStore::start(Arc::new(TokioClock::new()));
     let dq = Harness::start_on(store.clone(), 1, |factory| {
         let factory = factory.listener::<swept>().periodic::<sweep>();
-        factory.topic("swept", |topic| topic.history(5).history_after("1h"))
+        factory.topic("swept", |topic| topic.history_max(5).history_retention("1h"))
     })
     .await;
     let jobs = dq.provider();

@@ -188,7 +188,7 @@ active proctype Node() {
 #ifdef OPEN_EARLY
             if :: alone == j -> alone = NOBODY :: else fi
 #endif
-        :: place[j] == RUNS && j < KILLERS && exhausted[j] -> place[j] = SETTLING   /* `final_retry` */
+        :: place[j] == RUNS && j < KILLERS && exhausted[j] -> place[j] = SETTLING   /* `on_exhausted` */
         :: place[j] == RUNS && j < KILLERS ->
             if :: !exhausted[j] -> caused[j]++ :: else fi;
 #ifndef CROWDED

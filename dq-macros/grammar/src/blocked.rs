@@ -8,7 +8,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::BadValue;
+use crate::InvalidValue;
 
 /// Why the job of a group does not run on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,26 +56,26 @@ impl OnBlocked {
 }
 
 impl FromStr for OnBlocked {
-    type Err = BadValue;
+    type Err = InvalidValue;
 
-    fn from_str(text: &str) -> Result<Self, BadValue> {
-        let mut on_blocked = Self::default();
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
+        let mut group_on_blocked = Self::default();
         for part in text.split(',') {
             let bad = || {
                 let part = part.trim();
-                BadValue::new(format!(
+                InvalidValue::new(format!(
                     "`{part}` is not a cause and `wait` or `pass`: write `retry: pass` or `dead: wait, park: wait`; the causes are retry, rejoin, park and dead"
                 ))
             };
             let (cause, what) = part.split_once(':').ok_or_else(bad)?;
             let cause = BlockedBy::ALL.into_iter().find(|known| known.word() == cause.trim()).ok_or_else(bad)?;
-            on_blocked.waits[cause as usize] = match what.trim() {
+            group_on_blocked.waits[cause as usize] = match what.trim() {
                 "wait" => true,
                 "pass" => false,
                 _ => return Err(bad()),
             };
         }
-        Ok(on_blocked)
+        Ok(group_on_blocked)
     }
 }
 
@@ -96,10 +96,10 @@ mod tests {
     #[test]
     fn what_a_text_does_not_name_is_as_by_default() {
         let text = "dead: wait,retry:pass , park: wait";
-        let on_blocked: OnBlocked = text.parse().unwrap();
+        let group_on_blocked: OnBlocked = text.parse().unwrap();
         let shown = "retry: pass, rejoin: pass, park: wait, dead: wait";
-        assert_eq!(on_blocked.to_string(), shown);
-        assert_eq!(shown.parse(), Ok(on_blocked));
+        assert_eq!(group_on_blocked.to_string(), shown);
+        assert_eq!(shown.parse(), Ok(group_on_blocked));
         let default = "retry: wait, rejoin: pass, park: pass, dead: pass";
         assert_eq!(OnBlocked::default().to_string(), default);
     }

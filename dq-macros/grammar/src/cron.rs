@@ -29,9 +29,9 @@ mod tests;
 /// A day longer than the clock of any zone has ever skipped, in seconds.
 const MORE_THAN_ANY_SHIFT: i64 = 2 * 24 * 3600;
 /// More transitions than a zone has between two local times of a line; a leap day on a given weekday comes every 40 years.
-const MOST_TRANSITIONS: usize = 1_000;
+const MAX_TRANSITIONS: usize = 1_000;
 /// The most bytes of a line: a list of every second of a minute, minute of an hour and so on has fewer.
-const LONGEST_LINE: usize = 1_000;
+const MAX_LINE: usize = 1_000;
 
 /// A cron line and the zone of its local times.
 #[derive(Clone)]
@@ -66,7 +66,7 @@ pub enum RepeatedTime {
 
 /// The error of a text that is no cron line, or not the name of a zone.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum BadCron {
+pub enum InvalidCron {
     /// The text is not a cron line.
     #[error(
         "`{line}` is not a cron line: {reason}; write `minute hour day month weekday`, for example `0 9 * * MON-FRI`"
@@ -150,15 +150,15 @@ impl Cron {
     /// the two begins with `*`, or the weekday with `+`, on days that are both.
     ///
     /// # Errors
-    /// [`BadCron`], also if no date matches the line.
-    pub fn parse(line: &str, zone: &str) -> Result<Self, BadCron> {
+    /// [`InvalidCron`], also if no date matches the line.
+    pub fn parse(line: &str, zone: &str) -> Result<Self, InvalidCron> {
         let text = line.trim();
         let bad = |reason: String| {
             let line = text.chars().take(140).flat_map(char::escape_debug).collect();
-            BadCron::Line { line, reason }
+            InvalidCron::Line { line, reason }
         };
-        if text.len() > LONGEST_LINE {
-            return Err(bad(format!("it is {} bytes long; the limit is {LONGEST_LINE}", text.len())));
+        if text.len() > MAX_LINE {
+            return Err(bad(format!("it is {} bytes long; the limit is {MAX_LINE}", text.len())));
         }
         let fields::Fields { numbers, in_every_hour } = fields::read(text).map_err(bad)?;
         let parsed: Line = numbers.parse().map_err(|error: CronError| bad(error.to_string()))?;
@@ -171,7 +171,7 @@ impl Cron {
         let cron = Self { line: Arc::new(parsed), text: text.into(), zone, zone_name, skipped, repeated };
         match cron.line.find_next_occurrence(&DateTime::constant(2000, 1, 1, 0, 0, 0, 0), true) {
             Ok(_) => Ok(cron),
-            Err(_) => Err(BadCron::Never { line: cron.text }),
+            Err(_) => Err(InvalidCron::Never { line: cron.text }),
         }
     }
 
@@ -207,7 +207,7 @@ impl Cron {
     pub fn next_after(&self, after: u64) -> Option<u64> {
         let mut from = Timestamp::from_second(i64::try_from(after / 1000).ok()?).ok()?;
         let mut is_included = false;
-        for _ in 0..MOST_TRANSITIONS {
+        for _ in 0..MAX_TRANSITIONS {
             let period = Period::of(&self.zone, from);
             match self.next_within(&period, from, is_included)? {
                 Next::At(at) => return u64::try_from(at.as_millisecond()).ok(),

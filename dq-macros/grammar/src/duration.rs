@@ -2,27 +2,27 @@
 
 use std::time::Duration;
 
-use crate::BadValue;
+use crate::InvalidValue;
 
 /// The longest delay of a job: ten years of 365 days.
-pub const LONGEST_DELAY: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+pub const MAX_DELAY: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
 /// The shortest and the longest time for which an id can stay taken.
-pub const SHORTEST_UNIQUE: Duration = Duration::from_secs(1);
-/// See [`SHORTEST_UNIQUE`].
-pub const LONGEST_UNIQUE: Duration = Duration::from_secs(30 * 24 * 3600);
+pub const MIN_UNIQUE: Duration = Duration::from_secs(1);
+/// See [`MIN_UNIQUE`].
+pub const MAX_UNIQUE: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// The shortest interval of a schedule.
-pub const SHORTEST_INTERVAL: Duration = Duration::from_secs(1);
+pub const MIN_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Reads a duration, such as `"500ms"`, `"30s"`, `"15m"`, `"1h 30m"` or `"2d"`.
 ///
 /// # Errors
-/// [`BadValue`] when the number or the unit is missing, or the unit is unknown.
-pub fn parse_duration(text: &str) -> Result<Duration, BadValue> {
+/// [`InvalidValue`] when the number or the unit is missing, or the unit is unknown.
+pub fn parse_duration(text: &str) -> Result<Duration, InvalidValue> {
     humantime::parse_duration(text.trim()).map_err(|_| {
         let text: String = text.chars().take(100).collect();
-        BadValue::new(format!(
+        InvalidValue::new(format!(
             "`{text}` is not a duration: write a number and a unit, such as \"500ms\", \"30s\", \"15m\", \"1h 30m\" or \"2d\""
         ))
     })

@@ -1,18 +1,18 @@
 //! Names of apps and topics, and ids of jobs.
 
 /// The longest name of an app or a topic, in bytes.
-pub const LONGEST_NAME: usize = 128;
+pub const MAX_NAME: usize = 128;
 
 /// The longest id of a job, in bytes.
-pub const LONGEST_ID: usize = 256;
+pub const MAX_ID: usize = 256;
 
 /// The longest name of a schedule, in bytes: the ids of its jobs have the time of their tick behind it.
-pub const LONGEST_SCHEDULE: usize = 200;
+pub const MAX_SCHEDULE: usize = 200;
 
 /// The error of a text that cannot be a name or an id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the {what} `{name}` {why}")]
-pub struct BadName {
+pub struct InvalidName {
     /// What the text should name: "app name", "topic" or "job id".
     pub what: &'static str,
     /// The text, cut after 140 characters, with control characters escaped.
@@ -21,11 +21,11 @@ pub struct BadName {
     pub why: String,
 }
 
-fn bad(what: &'static str, name: &str, why: String) -> Result<(), BadName> {
-    Err(BadName { what, name: name.chars().take(140).flat_map(char::escape_debug).collect(), why })
+fn bad(what: &'static str, name: &str, why: String) -> Result<(), InvalidName> {
+    Err(InvalidName { what, name: name.chars().take(140).flat_map(char::escape_debug).collect(), why })
 }
 
-fn check_length(what: &'static str, name: &str, most: usize) -> Result<(), BadName> {
+fn check_length(what: &'static str, name: &str, most: usize) -> Result<(), InvalidName> {
     match name.len() {
         0 => bad(what, name, format!("is empty: write 1 to {most} bytes")),
         size if size > most => bad(what, name, format!("is {size} bytes long, {most} are allowed")),
@@ -33,8 +33,8 @@ fn check_length(what: &'static str, name: &str, most: usize) -> Result<(), BadNa
     }
 }
 
-fn check_name(what: &'static str, name: &str, allowed: &str) -> Result<(), BadName> {
-    check_length(what, name, LONGEST_NAME)?;
+fn check_name(what: &'static str, name: &str, allowed: &str) -> Result<(), InvalidName> {
+    check_length(what, name, MAX_NAME)?;
     match name.chars().find(|&c| !(c.is_ascii_alphanumeric() || allowed.contains(c))) {
         Some(wrong) => bad(what, name, format!("contains {wrong:?}, allowed are A-Z a-z 0-9 {}", spaced(allowed))),
         // A browser takes it out of the path of a page.
@@ -50,36 +50,36 @@ fn spaced(allowed: &str) -> String {
 /// Checks the name of an app: 1 to 128 bytes of `A-Z a-z 0-9 . _ -`, and neither `.` nor `..`.
 ///
 /// # Errors
-/// [`BadName`].
-pub fn check_app(name: &str) -> Result<(), BadName> {
+/// [`InvalidName`].
+pub fn check_app(name: &str) -> Result<(), InvalidName> {
     check_name("app name", name, "._-")
 }
 
 /// Checks the name of a topic: 1 to 128 bytes of `A-Z a-z 0-9 . _ : -`, and neither `.` nor `..`.
 ///
 /// # Errors
-/// [`BadName`].
-pub fn check_topic(name: &str) -> Result<(), BadName> {
+/// [`InvalidName`].
+pub fn check_topic(name: &str) -> Result<(), InvalidName> {
     check_name("topic", name, "._:-")
 }
 
 /// Checks the id of a job: 1 to 256 bytes of text without control characters.
 ///
 /// # Errors
-/// [`BadName`].
-pub fn check_id(id: &str) -> Result<(), BadName> {
-    check_text("job id", id, LONGEST_ID)
+/// [`InvalidName`].
+pub fn check_id(id: &str) -> Result<(), InvalidName> {
+    check_text("job id", id, MAX_ID)
 }
 
 /// Checks the name of a schedule: 1 to 200 bytes of text without control characters.
 ///
 /// # Errors
-/// [`BadName`].
-pub fn check_schedule(name: &str) -> Result<(), BadName> {
-    check_text("name of the schedule", name, LONGEST_SCHEDULE)
+/// [`InvalidName`].
+pub fn check_schedule(name: &str) -> Result<(), InvalidName> {
+    check_text("name of the schedule", name, MAX_SCHEDULE)
 }
 
-fn check_text(what: &'static str, text: &str, most: usize) -> Result<(), BadName> {
+fn check_text(what: &'static str, text: &str, most: usize) -> Result<(), InvalidName> {
     check_length(what, text, most)?;
     match text.chars().find(|c| c.is_control()) {
         Some(wrong) => bad(what, text, format!("contains the control character {wrong:?}")),

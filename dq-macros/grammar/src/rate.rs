@@ -13,14 +13,14 @@ use std::time::Duration;
 
 use humantime::format_duration;
 
-use crate::BadValue;
+use crate::InvalidValue;
 use crate::duration::parse_duration;
 use crate::settings::{DAY, HOUR, MINUTE, MS, SECOND};
 
 /// The most jobs of a period.
-const MOST_JOBS: u32 = 1_000_000;
+const MAX_JOBS: u32 = 1_000_000;
 /// The largest burst.
-const MOST_BURST: u32 = 10_000;
+const MAX_BURST: u32 = 10_000;
 
 /// How many jobs of a topic all nodes together may claim within a period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,16 +32,18 @@ pub struct Rate {
 
 impl Rate {
     /// So many jobs, 1 to 1,000,000, in a period of 1 ms to a day, in whole milliseconds; `burst`, 0 to 10,000, is how many more there may be in one.
-    pub fn new(jobs: u32, period: Duration, burst: u32) -> Result<Self, BadValue> {
-        if !(1..=MOST_JOBS).contains(&jobs) {
-            return Err(BadValue::new(format!("{jobs} jobs: a rate is 1 to {MOST_JOBS} jobs in a period")));
+    pub fn new(jobs: u32, period: Duration, burst: u32) -> Result<Self, InvalidValue> {
+        if !(1..=MAX_JOBS).contains(&jobs) {
+            return Err(InvalidValue::new(format!("{jobs} jobs: a rate is 1 to {MAX_JOBS} jobs in a period")));
         }
         if !(MS..=DAY).contains(&period) || !period.subsec_nanos().is_multiple_of(1_000_000) {
             let period = format_duration(period);
-            return Err(BadValue::new(format!("{period}: the period of a rate is 1ms to 1d, in whole milliseconds")));
+            return Err(InvalidValue::new(format!(
+                "{period}: the period of a rate is 1ms to 1d, in whole milliseconds"
+            )));
         }
-        if burst > MOST_BURST {
-            return Err(BadValue::new(format!("burst {burst}: a burst is 0 to {MOST_BURST} jobs")));
+        if burst > MAX_BURST {
+            return Err(InvalidValue::new(format!("burst {burst}: a burst is 0 to {MAX_BURST} jobs")));
         }
         Ok(Self { jobs, period, burst })
     }
@@ -67,22 +69,23 @@ impl Rate {
     }
 }
 
-fn period(text: &str) -> Result<Duration, BadValue> {
+fn period(text: &str) -> Result<Duration, InvalidValue> {
     match text {
         "ms" => Ok(MS),
         "s" => Ok(SECOND),
         "m" => Ok(MINUTE),
         "h" => Ok(HOUR),
         "d" => Ok(DAY),
-        text => parse_duration(text).map_err(|bad| BadValue::new(format!("the period of the rate: {bad}"))),
+        text => parse_duration(text).map_err(|bad| InvalidValue::new(format!("the period of the rate: {bad}"))),
     }
 }
 
 impl FromStr for Rate {
-    type Err = BadValue;
+    type Err = InvalidValue;
 
-    fn from_str(text: &str) -> Result<Self, BadValue> {
-        let form = || BadValue::new(format!("`{text}` is not a rate: write `100/s`, `1000/h` or `100/s, burst 20`"));
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
+        let form =
+            || InvalidValue::new(format!("`{text}` is not a rate: write `100/s`, `1000/h` or `100/s, burst 20`"));
         let (rate, burst) = match text.split_once(',') {
             Some((rate, burst)) => (rate, Some(burst.trim().strip_prefix("burst ").ok_or_else(form)?)),
             None => (text, None),

@@ -14,17 +14,17 @@ use std::time::Duration;
 
 use humantime::format_duration;
 
-use crate::BadValue;
-use crate::duration::{LONGEST_DELAY, parse_duration};
+use crate::InvalidValue;
+use crate::duration::{MAX_DELAY, parse_duration};
 
 /// The limit of retries.
-const MOST_RETRIES: u32 = 1_000;
+const MAX_RETRIES: u32 = 1_000;
 /// The retries of `immediate` and `exponential 10s` without a number.
-const USUAL_RETRIES: u32 = 5;
+const DEFAULT_RETRIES: u32 = 5;
 /// The longest delay of a policy that says none, unless its first delay is longer.
-const USUAL_LONGEST: Duration = Duration::from_secs(3600);
+const DEFAULT_LONGEST: Duration = Duration::from_secs(3600);
 /// The limit of steps of a ladder.
-const MOST_STEPS: usize = 64;
+const MAX_STEPS: usize = 64;
 
 /// When a failed job runs again. `N` retries mean at most `N + 1` runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,13 +63,13 @@ pub enum RetryPolicy {
 impl Default for RetryPolicy {
     /// Five retries: the first after 10 s, each next delay three times as long, at most 1 h, ± 10 %.
     fn default() -> Self {
-        Self::exponential(Duration::from_secs(10), USUAL_RETRIES)
+        Self::exponential(Duration::from_secs(10), DEFAULT_RETRIES)
     }
 }
 
 impl RetryPolicy {
     fn exponential(first: Duration, times: u32) -> Self {
-        Self::Exponential { first, times, factor: 3, longest: first.max(USUAL_LONGEST), jitter: 10 }
+        Self::Exponential { first, times, factor: 3, longest: first.max(DEFAULT_LONGEST), jitter: 10 }
     }
 
     /// Reads the policy of a job that a store has: an older version of dq may have added it, with delays that are refused today.
@@ -81,18 +81,18 @@ impl RetryPolicy {
     /// Checks that every delay is what the policy says, and at most ten years.
     ///
     /// # Errors
-    /// [`BadValue`]: what is wrong, and what to write.
-    pub fn check(&self) -> Result<(), BadValue> {
+    /// [`InvalidValue`]: what is wrong, and what to write.
+    pub fn check(&self) -> Result<(), InvalidValue> {
         if let Self::Exponential { first, longest, .. } = self
             && longest < first
         {
             let (first, longest) = (format_duration(*first), format_duration(*longest));
-            return Err(BadValue::new(format!(
+            return Err(InvalidValue::new(format!(
                 "`max {longest}` is shorter than the first delay, which is {first}: write `max {first}` or more"
             )));
         }
         match self.longest_delay() {
-            Some(delay) if delay > LONGEST_DELAY => Err(BadValue::new(
+            Some(delay) if delay > MAX_DELAY => Err(InvalidValue::new(
                 "a delay of the policy is longer than ten years, with its jitter: write 3650d at most".to_string(),
             )),
             _ => Ok(()),
@@ -139,35 +139,35 @@ impl RetryPolicy {
     }
 }
 
-fn times(text: &str) -> Result<u32, BadValue> {
+fn times(text: &str) -> Result<u32, InvalidValue> {
     match text.trim().parse() {
-        Ok(number @ 1..=MOST_RETRIES) => Ok(number),
-        _ => Err(BadValue::new(format!("`{}` is not a number of retries: write 1 to {MOST_RETRIES}", text.trim()))),
+        Ok(number @ 1..=MAX_RETRIES) => Ok(number),
+        _ => Err(InvalidValue::new(format!("`{}` is not a number of retries: write 1 to {MAX_RETRIES}", text.trim()))),
     }
 }
 
 /// Splits `10s x 5` into the text before the `x` and the number.
-fn split_times(text: &str) -> Result<(&str, Option<u32>), BadValue> {
+fn split_times(text: &str) -> Result<(&str, Option<u32>), InvalidValue> {
     match text.rsplit_once(" x ") {
         Some((before, number)) => Ok((before.trim(), Some(times(number)?))),
         None => Ok((text.trim(), None)),
     }
 }
 
-fn duration(what: &str, text: &str) -> Result<Duration, BadValue> {
-    parse_duration(text.trim()).map_err(|bad| BadValue::new(format!("{what}: {bad}")))
+fn duration(what: &str, text: &str) -> Result<Duration, InvalidValue> {
+    parse_duration(text.trim()).map_err(|bad| InvalidValue::new(format!("{what}: {bad}")))
 }
 
-fn parse_exponential(text: &str) -> Result<RetryPolicy, BadValue> {
+fn parse_exponential(text: &str) -> Result<RetryPolicy, InvalidValue> {
     let mut parts = text.split(',');
     let (first, number) = split_times(parts.next().unwrap_or_default())?;
-    let mut policy = RetryPolicy::exponential(duration("first delay", first)?, number.unwrap_or(USUAL_RETRIES));
+    let mut policy = RetryPolicy::exponential(duration("first delay", first)?, number.unwrap_or(DEFAULT_RETRIES));
     let RetryPolicy::Exponential { factor, longest, jitter, .. } = &mut policy else {
         return Ok(policy);
     };
     for part in parts.map(str::trim) {
         let (word, value) = part.split_once(' ').unwrap_or((part, ""));
-        let wrong = |allowed: &str| BadValue::new(format!("`{part}`: `{word}` takes {allowed}"));
+        let wrong = |allowed: &str| InvalidValue::new(format!("`{part}`: `{word}` takes {allowed}"));
         match word {
             "factor" => {
                 *factor = value.parse().ok().filter(|f| (1..=100).contains(f)).ok_or_else(|| wrong("1 to 100"))?;
@@ -177,32 +177,36 @@ fn parse_exponential(text: &str) -> Result<RetryPolicy, BadValue> {
                 let number = value.strip_suffix('%').and_then(|percent| percent.trim().parse().ok());
                 *jitter = number.filter(|&j: &u32| j <= 100).ok_or_else(|| wrong("0% to 100%"))?;
             }
-            _ => return Err(BadValue::new(format!("`{part}` is unknown: write `factor 3`, `max 1h` or `jitter 10%`"))),
+            _ => {
+                return Err(InvalidValue::new(format!(
+                    "`{part}` is unknown: write `factor 3`, `max 1h` or `jitter 10%`"
+                )));
+            }
         }
     }
     Ok(policy)
 }
 
-fn parse_ladder(text: &str) -> Result<RetryPolicy, BadValue> {
+fn parse_ladder(text: &str) -> Result<RetryPolicy, InvalidValue> {
     let steps: Vec<_> = text.split(',').map(str::trim).collect();
-    if steps.len() > MOST_STEPS {
-        return Err(BadValue::new(format!("the ladder has {} steps, {MOST_STEPS} are allowed", steps.len())));
+    if steps.len() > MAX_STEPS {
+        return Err(InvalidValue::new(format!("the ladder has {} steps, {MAX_STEPS} are allowed", steps.len())));
     }
     let step = |(i, text): (usize, &&str)| duration(&format!("step {} of the ladder", i + 1), text);
     steps.iter().enumerate().map(step).collect::<Result<_, _>>().map(RetryPolicy::Ladder)
 }
 
-fn unknown(text: &str) -> BadValue {
+fn unknown(text: &str) -> InvalidValue {
     let text: String = text.chars().take(100).collect();
-    BadValue::new(format!(
+    InvalidValue::new(format!(
         "`{text}` is not a retry policy: write `none`, `immediate x 3`, `30s x 5`, `1m, 5m, 10m` or `exponential 10s x 5`"
     ))
 }
 
 /// Reads a policy, whatever its delays are.
-fn read(text: &str) -> Result<RetryPolicy, BadValue> {
+fn read(text: &str) -> Result<RetryPolicy, InvalidValue> {
     if text.is_empty() {
-        return Err(BadValue::new("the retry policy is empty: write `none` for no retry"));
+        return Err(InvalidValue::new("the retry policy is empty: write `none` for no retry"));
     }
     if text == "none" {
         return Ok(RetryPolicy::None);
@@ -214,16 +218,16 @@ fn read(text: &str) -> Result<RetryPolicy, BadValue> {
         return parse_ladder(text);
     }
     Ok(match split_times(text)? {
-        ("immediate", number) => RetryPolicy::Immediate { times: number.unwrap_or(USUAL_RETRIES) },
+        ("immediate", number) => RetryPolicy::Immediate { times: number.unwrap_or(DEFAULT_RETRIES) },
         (delay, Some(times)) => RetryPolicy::Fixed { delay: duration("delay", delay)?, times },
         (delay, None) => RetryPolicy::Ladder(vec![parse_duration(delay).map_err(|_| unknown(delay))?]),
     })
 }
 
 impl FromStr for RetryPolicy {
-    type Err = BadValue;
+    type Err = InvalidValue;
 
-    fn from_str(text: &str) -> Result<Self, BadValue> {
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
         let policy = read(text.trim())?;
         policy.check()?;
         Ok(policy)

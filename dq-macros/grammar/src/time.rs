@@ -4,14 +4,14 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use humantime::format_rfc3339_seconds;
 
-use crate::BadValue;
+use crate::InvalidValue;
 
 /// Numbers from here on are milliseconds; smaller ones would be before 1973, and are seconds of today.
 const FEWEST_MILLIS: u64 = 100_000_000_000;
 /// The end of the year 9999, the last one that RFC 3339 can write. Later numbers are micro- or nanoseconds of today.
 const LAST: u64 = 253_402_300_799_999;
 /// The most digits of a number of milliseconds.
-const MOST_DIGITS: usize = 15;
+const MAX_DIGITS: usize = 15;
 const HOW_TO_WRITE: &str =
     "write a time with its offset, such as `2026-12-01T12:00:00Z` or `2026-12-01T12:00:00.500+05:30`";
 
@@ -19,14 +19,14 @@ const HOW_TO_WRITE: &str =
 /// stand for the `T` and ` UTC` for the `Z`, as the pages of the dashboard write times; or it is a number of milliseconds from 10^11 on.
 ///
 /// # Errors
-/// [`BadValue`]: what is wrong with the text, and what to write.
-pub fn parse_time(text: &str) -> Result<u64, BadValue> {
+/// [`InvalidValue`]: what is wrong with the text, and what to write.
+pub fn parse_time(text: &str) -> Result<u64, InvalidValue> {
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
         return of_number(text);
     }
     let bad = |why: &str| {
         let text: String = text.chars().take(100).flat_map(char::escape_debug).collect();
-        BadValue::new(format!("`{text}` {why}: {HOW_TO_WRITE}"))
+        InvalidValue::new(format!("`{text}` {why}: {HOW_TO_WRITE}"))
     };
     let mut rest = Rest(text.as_bytes());
     let local = rest.local().ok_or_else(|| bad("is not a time"))?;
@@ -43,14 +43,14 @@ pub fn parse_time(text: &str) -> Result<u64, BadValue> {
     if millis > LAST { Err(bad("is after the year 9999")) } else { Ok(millis) }
 }
 
-fn of_number(digits: &str) -> Result<u64, BadValue> {
+fn of_number(digits: &str) -> Result<u64, InvalidValue> {
     let too_large = || {
         let digits: String = digits.chars().take(40).collect();
-        BadValue::new(format!(
+        InvalidValue::new(format!(
             "`{digits}` is too large for milliseconds since 1970, which have 13 digits today: {HOW_TO_WRITE}"
         ))
     };
-    let number = Some(digits.trim_start_matches('0')).filter(|digits| digits.len() <= MOST_DIGITS);
+    let number = Some(digits.trim_start_matches('0')).filter(|digits| digits.len() <= MAX_DIGITS);
     let number: u64 = number.and_then(|digits| format!("0{digits}").parse().ok()).ok_or_else(too_large)?;
     match number {
         FEWEST_MILLIS..=LAST => Ok(number),
@@ -61,7 +61,7 @@ fn of_number(digits: &str) -> Result<u64, BadValue> {
                 String::new()
             };
             let time = format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(number));
-            Err(BadValue::new(format!("`{number}` is taken for seconds since 1970: write {millis}`{time}`")))
+            Err(InvalidValue::new(format!("`{number}` is taken for seconds since 1970: write {millis}`{time}`")))
         }
         _ => Err(too_large()),
     }

@@ -126,10 +126,21 @@ pub(crate) fn settings() -> impl Iterator<Item = &'static AttributeKey> {
 
 /// The attribute that has this key, if another one does.
 fn place_of(key: &str, attribute: &str) -> Option<&'static str> {
-    const OF_JOB: [&str; 8] =
-        ["delay", "expires_after", "retain", "deliver", "max_waiting", "group_max_waiting", "unique_for", "id"];
+    const OF_JOB: [&str; 11] = [
+        "delay",
+        "expires_after",
+        "retain",
+        "deliver",
+        "priority",
+        "group",
+        "weight",
+        "max_waiting",
+        "group_max_waiting",
+        "unique_for",
+        "id",
+    ];
     let has = |keys: &[&str]| keys.contains(&key);
-    let is_of_listener = || key == "final_retry" || key != "retry" && settings().any(|setting| setting.name == key);
+    let is_of_listener = || key == "on_exhausted" || key != "retry" && settings().any(|setting| setting.name == key);
     match attribute {
         "job" if is_of_listener() => Some("delay_listener"),
         "delay_listener" | "broadcast_listener" if has(&OF_JOB) => Some("job"),
@@ -143,15 +154,16 @@ fn known_and_unique(found: Vec<(Ident, Value)>, attribute: &str, keys: &[Key], e
         let name = key.to_string();
         let Some(known) = keys.iter().find(|known| known.name == name) else {
             let names = keys.iter().map(|key| key.name);
-            match nearest(&name, names.clone()) {
+            let place = place_of(&name, attribute);
+            match nearest(&name, names.clone()).filter(|_| place.is_none()) {
                 Some(near) => {
                     errors.at(&key, format!("unknown key `{name}`: did you mean `{near}`?"));
                     arguments.meant.push(near);
                 }
                 None => {
                     let names = listed(names, "and");
-                    let belongs = place_of(&name, attribute)
-                        .map_or_else(String::new, |place| format!(", which belongs into `#[{place}(..)]`"));
+                    let belongs =
+                        place.map_or_else(String::new, |place| format!(", which belongs into `#[{place}(..)]`"));
                     errors.at(&key, format!("unknown key `{name}`{belongs}: the keys of `#[{attribute}]` are {names}"));
                 }
             }

@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
 
-use dq_grammar::{Kind, LONGEST_DELAY, OnBlocked, Rate, RetryPolicy, check_topic, parse_duration};
+use dq_grammar::{Kind, MAX_DELAY, OnBlocked, Rate, RetryPolicy, check_topic, parse_duration};
 use syn::{LitStr, Path};
 
 use super::{Argument, Value};
@@ -168,7 +168,7 @@ fn topic(text: &LitStr, errors: &mut Errors) -> Option<LitStr> {
 /// A duration of at most ten years.
 pub(crate) fn duration(text: &LitStr, errors: &mut Errors) -> Option<Duration> {
     match parse_duration(&text.value()) {
-        Ok(long) if long > LONGEST_DELAY => {
+        Ok(long) if long > MAX_DELAY => {
             errors.at(text, format!("`{}` is too long: ten years is the limit", text.value()));
             None
         }

@@ -59,7 +59,7 @@ fn defaults(model: &Model) -> Option<TokenStream> {
         retry.as_ref().map(|retry| some(quote!(#retry))).map(|retry| quote!(retry: #retry)),
         expires_after.map(constants::duration).map(some).map(|after| quote!(expires_after: #after)),
         retain.map(constants::duration).map(|retain| quote!(retain: #retain)),
-        deliver.map(|deliver| quote!(deliver: #root::Deliver::#deliver)),
+        deliver.map(|deliver| quote!(deliver: #root::Delivery::#deliver)),
         max_waiting.map(|jobs| some(quote!(#jobs))).map(|jobs| quote!(max_waiting: #jobs)),
         model.group_max_waiting.map(|jobs| some(quote!(#jobs))).map(|jobs| quote!(group_max_waiting: #jobs)),
         priority.map(|priority| quote!(priority: #root::Priority::#priority)),
@@ -76,7 +76,7 @@ fn templated(root: &Root, template: Option<&(LitStr, Vec<Member>)>, names: [&str
     let (text, members) = template?;
     let [method, value] = names.map(|name| Ident::new(name, Span::call_site()));
     Some(quote! {
-        fn #method(&self) -> ::core::option::Option<::core::result::Result<#root::#value, #root::BadValue>> {
+        fn #method(&self) -> ::core::option::Option<::core::result::Result<#root::#value, #root::InvalidValue>> {
             ::core::option::Option::Some(#root::#value::of(&::core::format_args!(#text #(, self.#members)*)))
         }
     })
@@ -95,7 +95,7 @@ fn id(model: &Model) -> Option<TokenStream> {
         }
     };
     Some(quote! {
-        fn job_id(&self) -> ::core::option::Option<::core::result::Result<#root::JobId, #root::BadName>> {
+        fn job_id(&self) -> ::core::option::Option<::core::result::Result<#root::JobId, #root::InvalidName>> {
             ::core::option::Option::Some(#value)
         }
     })

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use dq_grammar::{LONGEST_UNIQUE, RetryPolicy, SHORTEST_UNIQUE};
+use dq_grammar::{MAX_UNIQUE, MIN_UNIQUE, RetryPolicy};
 use syn::{Data, DeriveInput, Fields, LitStr, Member, Type};
 
 use super::id::{self, IdSource};
@@ -11,7 +11,7 @@ use crate::arguments::{Argument, Root, Value};
 use crate::errors::Errors;
 
 /// The largest `max_waiting` and `group_max_waiting`.
-const MOST_WAITING: u32 = 1_000_000_000;
+const MAX_WAITING: u32 = 1_000_000_000;
 
 /// A payload's topic, defaults and id.
 #[derive(Debug)]
@@ -89,13 +89,13 @@ impl Model {
             "retain" => self.retain = argument.duration(errors),
             "deliver" => self.deliver = argument.choice(&["queue", "broadcast", "both"], errors),
             name @ ("max_waiting" | "group_max_waiting") => {
-                let most = argument.number(1..=MOST_WAITING, errors).map(|most| most as usize);
+                let most = argument.number(1..=MAX_WAITING, errors).map(|most| most as usize);
                 *(if name == "max_waiting" { &mut self.max_waiting } else { &mut self.group_max_waiting }) = most;
             }
             "priority" => self.priority = argument.choice(&["high", "normal", "low"], errors),
             "unique_for" => {
                 let time = argument.duration(errors);
-                if time.is_some_and(|time| !(SHORTEST_UNIQUE..=LONGEST_UNIQUE).contains(&time)) {
+                if time.is_some_and(|time| !(MIN_UNIQUE..=MAX_UNIQUE).contains(&time)) {
                     errors.at(argument.place(), "an id stays taken for 1s to 30d");
                 }
                 self.unique_for = time;

@@ -123,9 +123,9 @@ fn handler(function: &Function, model: &Model, broken: bool) -> Option<TokenStre
         (true, true) => quote!({ ::core::mem::drop(#job); #root::stand_in() }),
         (true, false) => quote!({ ::core::mem::drop((#job, #channel)); #root::stand_in() }),
     };
-    let final_retry = model.final_retry.as_ref().filter(|_| !broken).map(|path| {
+    let on_exhausted = model.on_exhausted.as_ref().filter(|_| !broken).map(|path| {
         quote! {
-            async fn final_retry(&self, #job: #root::Job<#payload>, #cause: &#root::Failure) {
+            async fn on_exhausted(&self, #job: #root::Job<#payload>, #cause: &#root::Failure) {
                 #path(#job, #cause).await
             }
         }
@@ -147,7 +147,7 @@ fn handler(function: &Function, model: &Model, broken: bool) -> Option<TokenStre
 
             #on_due -> ::core::result::Result<#root::Decided, #root::JobError> #body
 
-            #final_retry
+            #on_exhausted
         }
     })
 }

@@ -16,7 +16,7 @@ fn keys() -> Vec<Key> {
     let settings = settings.filter_map(|setting| Some(Key { name: setting.name, example: setting.example? }));
     let first = [Key { name: "topic", example: "topic = \"order-timeout\"" }];
     let last = [
-        Key { name: "final_retry", example: "final_retry = \"give_up\"" },
+        Key { name: "on_exhausted", example: "on_exhausted = \"give_up\"" },
         Key { name: "register", example: "register = false" },
         Key { name: "crate", example: "crate = \"work\"" },
     ];
@@ -30,20 +30,20 @@ pub(super) struct Model {
     pub(super) topic: Option<LitStr>,
     /// The settings, each with its value as a config file writes it.
     pub(super) settings: Vec<(&'static str, String)>,
-    pub(super) final_retry: Option<Path>,
+    pub(super) on_exhausted: Option<Path>,
     pub(super) register: bool,
 }
 
 impl Model {
-    /// Whether it has the key `batch`.
+    /// Whether it has the key `batch_size`.
     pub(super) fn has_batch(&self) -> bool {
-        self.settings.iter().any(|(name, _)| *name == "batch")
+        self.settings.iter().any(|(name, _)| *name == "batch_size")
     }
 
     /// Reads and checks every key.
     pub(super) fn check(tokens: TokenStream, annotated: &Annotated, errors: &mut Errors) -> Self {
         let mut model =
-            Self { root: Root::usual(), topic: None, settings: Vec::new(), final_retry: None, register: true };
+            Self { root: Root::usual(), topic: None, settings: Vec::new(), on_exhausted: None, register: true };
         let arguments = arguments::read(tokens, ATTRIBUTE, &keys(), errors);
         for argument in &arguments.list {
             model.set(argument, annotated, errors);
@@ -67,30 +67,30 @@ impl Model {
             "register" => self.register = argument.flag(errors).unwrap_or(true),
             "crate" => self.root = Root::named(argument, errors),
             _ => match annotated {
-                Annotated::Function(_) => self.final_retry = argument.path(errors),
+                Annotated::Function(_) => self.on_exhausted = argument.path(errors),
                 Annotated::Struct(_) => errors.at(
                     &argument.key,
-                    "this key is for functions: write `async fn final_retry(&self, ..)` in the `impl DelayListener`",
+                    "this key is for functions: write `async fn on_exhausted(&self, ..)` in the `impl DelayListener`",
                 ),
             },
         }
     }
 }
 
-/// Notes a `batch` above a function that takes one job, and a batch that is acked before it runs.
+/// Notes a `batch_size` above a function that takes one job, and a batch that is acked before it runs.
 fn check_batch(arguments: &[Argument], annotated: &Annotated, errors: &mut Errors) {
     let find = |name| arguments.iter().find(|argument| argument.key == name);
     let takes_batches = match annotated {
-        Annotated::Struct(_) => find("batch").is_some(),
+        Annotated::Struct(_) => find("batch_size").is_some(),
         Annotated::Function(function) => function.takes_batches,
     };
-    if let Some(batch) = find("batch").filter(|_| !takes_batches) {
+    if let Some(batch) = find("batch_size").filter(|_| !takes_batches) {
         let name =
             if let Annotated::Function(function) = annotated { function.payload_text() } else { "..".to_owned() };
         errors.at(
             &batch.key,
             format!(
-                "this function takes one job: write `batch: Batch<{name}>` instead of the `Job`, or remove `batch`"
+                "this function takes one job: write `batch: Batch<{name}>` instead of the `Job`, or remove `batch_size`"
             ),
         );
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use dq_grammar::{LONGEST_DELAY, LONGEST_SCHEDULE, SHORTEST_INTERVAL, check_schedule};
+use dq_grammar::{MAX_DELAY, MAX_SCHEDULE, MIN_INTERVAL, check_schedule};
 use proc_macro2::TokenStream;
 use syn::ext::IdentExt;
 use syn::{Ident, LitStr};
@@ -107,7 +107,7 @@ fn name(argument: &Argument, errors: &mut Errors) -> Option<LitStr> {
     let text = argument.text(errors)?;
     let name = text.value();
     if check_schedule(&name).is_err() {
-        let text = format!("the name of a schedule has 1 to {LONGEST_SCHEDULE} bytes and no control characters");
+        let text = format!("the name of a schedule has 1 to {MAX_SCHEDULE} bytes and no control characters");
         errors.at(argument.place(), text);
         return None;
     }
@@ -140,7 +140,7 @@ fn times(arguments: &Arguments, item: &Ident, errors: &mut Errors) -> Option<Tim
         }
         (Some(every), None) => {
             let interval = every.duration(errors)?;
-            if !(SHORTEST_INTERVAL..=LONGEST_DELAY).contains(&interval) {
+            if !(MIN_INTERVAL..=MAX_DELAY).contains(&interval) {
                 errors.at(every.place(), "`every` takes 1s to ten years");
                 return None;
             }
@@ -179,7 +179,7 @@ fn checked_cron(
     repeated: Option<&str>,
     errors: &mut Errors,
 ) -> Option<Times> {
-    use dq_grammar::{BadCron, Cron, RepeatedTime, SkippedTime};
+    use dq_grammar::{Cron, InvalidCron, RepeatedTime, SkippedTime};
     match Cron::parse(&line.value(), &zone.value()) {
         Ok(cron) => {
             let (usual_skipped, usual_repeated) = cron.policies();
@@ -197,7 +197,7 @@ fn checked_cron(
             Some(Times::Cron { line, zone, skipped: skipped.letter(), repeated: repeated.letter() })
         }
         Err(bad) => {
-            let place = if matches!(bad, BadCron::Zone { .. }) { &zone } else { &line };
+            let place = if matches!(bad, InvalidCron::Zone { .. }) { &zone } else { &line };
             errors.at(place, bad);
             None
         }

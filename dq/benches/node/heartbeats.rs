@@ -45,7 +45,7 @@ impl Verb {
                 added.all().unwrap();
             }
             Self::AddOrExtend => {
-                let extended = jobs.add_or_extend_many(sessions.map(Session)).by(wait).at_most("8h").await.unwrap();
+                let extended = jobs.add_or_extend_many(sessions.map(Session)).after(wait).at_most("8h").await.unwrap();
                 assert!(extended.iter().all(Result::is_ok));
             }
             Self::ExtendBy => {

@@ -6,7 +6,7 @@ use std::fmt;
 
 use dq::job::limits::{FENCE, Limit, ORDER, POSITION};
 use dq::job::{Fence, Metadata, TopicName};
-use dq::store::{MOST_AHEAD, OutboxEntry, OutboxPosition, check_ahead};
+use dq::store::{MAX_AHEAD, OutboxEntry, OutboxPosition, check_ahead};
 
 /// Checks such numbers, and cuts them back if it may.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ impl Ahead {
                     self.cut.by = number - self.clock;
                 }
                 self.cut.numbers += 1;
-                Ok(number.saturating_sub(self.cut.by).clamp(limit.least, self.clock.saturating_add(MOST_AHEAD)))
+                Ok(number.saturating_sub(self.cut.by).clamp(limit.least, self.clock.saturating_add(MAX_AHEAD)))
             }
             checked => checked.map(|()| number),
         }
@@ -121,12 +121,12 @@ mod tests {
     #[test]
     fn numbers_up_to_a_day_ahead_stay_and_later_ones_are_refused_or_cut_back_in_their_order() {
         let source = TopicName::new("orders").unwrap();
-        let far = NOW + 400 * MOST_AHEAD;
+        let far = NOW + 400 * MAX_AHEAD;
         let mut strict = Ahead::new(NOW, false);
-        assert_eq!(strict.fence(NOW + MOST_AHEAD), Ok(Fence(NOW + MOST_AHEAD)));
-        let refused = strict.fence(NOW + MOST_AHEAD + 1).unwrap_err();
+        assert_eq!(strict.fence(NOW + MAX_AHEAD), Ok(Fence(NOW + MAX_AHEAD)));
+        let refused = strict.fence(NOW + MAX_AHEAD + 1).unwrap_err();
         assert!(
-            refused.contains(&(NOW + MOST_AHEAD + 1).to_string()) && refused.contains(&NOW.to_string()),
+            refused.contains(&(NOW + MAX_AHEAD + 1).to_string()) && refused.contains(&NOW.to_string()),
             "{refused}"
         );
         assert!(strict.entry(&source, entry(far, 0)).is_err());
@@ -149,6 +149,6 @@ mod tests {
         assert_eq!(cuts.cut().numbers, 5);
         assert!(cuts.cut().to_string().ends_with("cut back by 34560000 seconds"), "{}", cuts.cut());
         // What no clock has given out is cut as well.
-        assert_eq!(cuts.entry(&source, entry(u64::MAX, 0)).unwrap().position.at, NOW + MOST_AHEAD);
+        assert_eq!(cuts.entry(&source, entry(u64::MAX, 0)).unwrap().position.at, NOW + MAX_AHEAD);
     }
 }

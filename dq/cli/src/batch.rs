@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use dq::job::{Fence, JobId, TopicName};
-use dq::store::step::USUAL_BYTES;
+use dq::store::step::DEFAULT_BYTES;
 use dq::store::{CopyPlace, JobCopy};
 
 /// How many jobs one request reads or writes at most. A server does nothing else meanwhile, and may have other work.
@@ -29,7 +29,7 @@ impl Batch {
 
     /// Whether this copy goes into the batch: there is room, and no copy of its kind has its id.
     pub(crate) fn takes(&self, copy: &JobCopy) -> bool {
-        let fits = self.copies.len() < AT_ONCE && self.bytes + copy.record.as_bytes().len() <= USUAL_BYTES;
+        let fits = self.copies.len() < AT_ONCE && self.bytes + copy.record.as_bytes().len() <= DEFAULT_BYTES;
         (fits || self.copies.is_empty()) && !self.named.contains(&name_of(copy))
     }
 
@@ -61,14 +61,14 @@ mod tests {
     #[test]
     fn a_batch_is_bounded_by_a_count_and_by_bytes_and_has_no_id_twice() {
         let mut batch = Batch::new(TopicName::new("t").unwrap(), Fence(0));
-        let large = copy("large", 2 * USUAL_BYTES, CopyPlace::Dead);
+        let large = copy("large", 2 * DEFAULT_BYTES, CopyPlace::Dead);
         assert!(batch.takes(&large), "a large one never blocks");
         batch.push(1, large);
         assert!(!batch.takes(&copy("small", 1, CopyPlace::Dead)));
 
         let mut batch = Batch::new(TopicName::new("t").unwrap(), Fence(0));
-        batch.push(1, copy("half", USUAL_BYTES / 2, CopyPlace::Dead));
-        assert!(!batch.takes(&copy("other", USUAL_BYTES / 2, CopyPlace::Dead)), "with their metadata they are more");
+        batch.push(1, copy("half", DEFAULT_BYTES / 2, CopyPlace::Dead));
+        assert!(!batch.takes(&copy("other", DEFAULT_BYTES / 2, CopyPlace::Dead)), "with their metadata they are more");
         assert!(!batch.takes(&copy("half", 1, CopyPlace::Delayed)));
         assert!(batch.takes(&copy("half", 1, CopyPlace::Broadcast)), "a job and a broadcast of an id are two");
         for n in 1..AT_ONCE {

@@ -10,10 +10,10 @@ use crate::failure::Failure;
 use crate::frame::Common;
 
 /// The config file that is read if it is there and no other is named.
-const USUAL_FILE: &str = "dq.toml";
+const DEFAULT_FILE: &str = "dq.toml";
 
 /// The largest config file, in bytes.
-const LONGEST_FILE: u64 = 1 << 20;
+const MAX_FILE: u64 = 1 << 20;
 
 impl Common {
     /// The URL of the store: that in `--store-file`, `--store`, `DQ_STORE`, or `store` of the config file.
@@ -45,13 +45,13 @@ impl Common {
     }
 
     fn of_file(&self, key: &'static str, flag: &'static str, variable: &'static str) -> Result<String, Failure> {
-        let path = self.config.clone().unwrap_or_else(|| PathBuf::from(USUAL_FILE));
+        let path = self.config.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_FILE));
         let not_named = |file: String| Failure::NotNamed { key, flag, variable, file };
         let text = match text(&path) {
             Ok(text) => text,
             Err(error) if self.config.is_none() && error.kind() == io::ErrorKind::NotFound => {
                 let here = std::env::current_dir().unwrap_or_default();
-                return Err(not_named(format!("{} has no {USUAL_FILE}", here.display())));
+                return Err(not_named(format!("{} has no {DEFAULT_FILE}", here.display())));
             }
             Err(source) => return Err(Failure::Open { path, source }),
         };
@@ -72,9 +72,9 @@ pub(crate) fn words(path: &Path) -> Result<String, Failure> {
 
 fn text(path: &Path) -> io::Result<String> {
     let mut text = String::new();
-    File::open(path)?.take(LONGEST_FILE + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > LONGEST_FILE {
-        return Err(io::Error::other(format!("it is longer than {LONGEST_FILE} bytes")));
+    File::open(path)?.take(MAX_FILE + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MAX_FILE {
+        return Err(io::Error::other(format!("it is longer than {MAX_FILE} bytes")));
     }
     Ok(text)
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use clap::Args;
 use dq::job::{AppName, Fence, State, TopicKey, TopicName};
 use dq::store::file::{Parts, check};
-use dq::store::step::USUAL_BYTES;
+use dq::store::step::DEFAULT_BYTES;
 use dq::store::{CopyPlace, Cursor, ExportPart, ExportRequest, Exported, SetState, SetsRequest, Store, TopicCounts};
 
 use crate::ask::Repeating;
@@ -17,13 +17,13 @@ use crate::batch::AT_ONCE;
 use crate::failure::Failure;
 use crate::follow_ups::Outboxes;
 use crate::job_line::{JobLine, PLACES, word};
-use crate::line::{End, FORMAT, LONGEST_LINE, Line, Start, TopicLine};
+use crate::line::{End, FORMAT, Line, MAX_LINE, Start, TopicLine};
 use crate::progress::Progress;
 use crate::screen::many;
 use crate::words::one_of;
 
 /// The most topics that a store lists.
-const MOST_TOPICS: usize = 10_000;
+const MAX_TOPICS: usize = 10_000;
 
 /// The arguments of `dq export`.
 #[derive(Debug, Args)]
@@ -182,9 +182,9 @@ async fn topics_of(
         [] => repeating.ask("cannot list the topics", |_| store.topics(app)).await?,
         named => named.to_vec(),
     };
-    if choice.topics.is_empty() && topics.len() >= MOST_TOPICS {
+    if choice.topics.is_empty() && topics.len() >= MAX_TOPICS {
         return Err(Failure::Refused(format!(
-            "app `{app}` has {MOST_TOPICS} topics or more, and not all can be listed: name them, each with `--topic`"
+            "app `{app}` has {MAX_TOPICS} topics or more, and not all can be listed: name them, each with `--topic`"
         )));
     }
     topics.sort();
@@ -296,10 +296,10 @@ impl<'a> Writer<'a> {
     fn line(&mut self, line: &Line) -> Result<(), Failure> {
         let mut text = serde_json::to_vec(line).map_err(|error| Failure::Write(error.into()))?;
         text.push(b'\n');
-        if let (Line::Job(job), true) = (line, text.len() > LONGEST_LINE) {
+        if let (Line::Job(job), true) = (line, text.len() > MAX_LINE) {
             let (id, topic, size) = (&job.id, &job.topic, text.len());
             return Err(Failure::Refused(format!(
-                "job `{id}` of topic `{topic}` has {size} bytes, and a line has {LONGEST_LINE} at most: delete it or export other states"
+                "job `{id}` of topic `{topic}` has {size} bytes, and a line has {MAX_LINE} at most: delete it or export other states"
             )));
         }
         self.out.write_all(&text).map_err(Failure::Write)
@@ -355,7 +355,7 @@ async fn page(
     let what = format!("cannot read topic `{}`", key.topic);
     let ask = |tries: u32| {
         let halved = |most: usize| most.checked_shr(tries).unwrap_or_default().max(1);
-        let (limit, bytes) = (halved(AT_ONCE), halved(USUAL_BYTES));
+        let (limit, bytes) = (halved(AT_ONCE), halved(DEFAULT_BYTES));
         store.export(key, ExportRequest { part, after: after.clone(), limit, bytes })
     };
     repeating.ask(&what, ask).await

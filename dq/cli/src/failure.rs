@@ -5,9 +5,9 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use dq::context::BadStoreUrl;
-use dq::job::{BadName, JobId, TopicName};
-use dq::provider::{CallError, Reason};
+use dq::context::InvalidStoreUrl;
+use dq::job::{InvalidName, JobId, TopicName};
+use dq::provider::{CallError, FailureReason};
 use dq::store::StoreError;
 use dq::store::file::CheckError;
 
@@ -17,7 +17,7 @@ use dq::store::file::CheckError;
 pub enum Failure {
     /// The URL names no store.
     #[error("cannot use this URL: {0}")]
-    Url(#[from] BadStoreUrl),
+    Url(#[from] InvalidStoreUrl),
     /// The directory of a `file:` store is not sound, or is no store.
     #[error(transparent)]
     Files(#[from] CheckError),
@@ -143,15 +143,15 @@ pub enum Failure {
     },
 }
 
-impl From<BadName> for Failure {
-    fn from(error: BadName) -> Self {
+impl From<InvalidName> for Failure {
+    fn from(error: InvalidName) -> Self {
         Self::Call(error.into())
     }
 }
 
 impl From<CallError> for Failure {
     fn from(error: CallError) -> Self {
-        if let CallError::NotDone { reason: Reason::Store(reason), .. } = &error
+        if let CallError::NotDone { reason: FailureReason::Store(reason), .. } = &error
             && let StoreError::Held { path, holder } = &**reason
         {
             return Self::Held { path: path.clone(), holder: holder.clone() };

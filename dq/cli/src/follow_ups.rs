@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use dq::job::{AppName, TopicKey, TopicName};
 use dq::store::{
-    BatchAnswer, FollowUpOutcome, MOST_READ, OutboxEntry, OutboxPosition, Packed, Producer, Store, relay_of,
+    BatchAnswer, FollowUpOutcome, MAX_READ, OutboxEntry, OutboxPosition, Packed, Producer, Store, relay_of,
 };
 use serde::{Deserialize, Serialize};
 
@@ -159,7 +159,7 @@ impl Outboxes {
             let arrived = waiting.arrived_of(store, &key, target, repeating).await?;
             loop {
                 let ask = |tries: u32| {
-                    let most = MOST_READ.checked_shr(tries).unwrap_or_default().max(1);
+                    let most = MAX_READ.checked_shr(tries).unwrap_or_default().max(1);
                     store.follow_ups(&key, Some((target, at)), most)
                 };
                 let entries = repeating.ask(&what, ask).await?;

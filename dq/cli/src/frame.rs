@@ -9,7 +9,7 @@ use dq::job::AppName;
 use crate::when;
 
 /// How long a verb that looks or changes waits for the store unless `--wait` says it.
-const USUAL_WAIT: Duration = Duration::from_secs(10);
+const DEFAULT_WAIT: Duration = Duration::from_secs(10);
 
 /// How long an export and an import repeat a request unless `--wait` says it.
 const LONG_WAIT: Duration = Duration::from_secs(30);
@@ -62,7 +62,7 @@ pub enum ColorChoice {
 impl Common {
     /// How long a verb that looks or changes waits for the store.
     pub fn wait(&self) -> Duration {
-        self.wait.unwrap_or(USUAL_WAIT)
+        self.wait.unwrap_or(DEFAULT_WAIT)
     }
 
     /// How long an export or an import repeats a request.

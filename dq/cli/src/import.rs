@@ -22,7 +22,7 @@ use crate::screen::many;
 use crate::words::{Word, one_of};
 
 /// How many RUNNING jobs a report names.
-const MOST_NAMED: usize = 10;
+const MAX_NAMED: usize = 10;
 
 /// The arguments of `dq import`.
 #[derive(Debug, Args)]
@@ -308,7 +308,7 @@ impl<'a> Importer<'a> {
             ImportOutcome::Exists(state) => {
                 *self.report.kept.entry(state).or_default() += 1;
                 let is_left = self.options.on_duplicate == OnDuplicate::Replace;
-                if is_left && self.report.running.len() < MOST_NAMED {
+                if is_left && self.report.running.len() < MAX_NAMED {
                     self.report.running.push((topic.clone(), id));
                 }
             }

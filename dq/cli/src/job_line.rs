@@ -8,7 +8,7 @@ use std::time::Duration;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
-use dq::job::{BadRecord, Codec, JobId, KeptState, Metadata, Record, TopicName, limits};
+use dq::job::{Codec, InvalidRecord, JobId, KeptState, Metadata, Record, TopicName, limits};
 use dq::schedule::checked;
 use dq::store::{CopyPlace, JobCopy};
 use dq::time::Timestamp;
@@ -112,7 +112,7 @@ impl JobLine {
         let copy = JobCopy { id, record, crashes, place, at, taken_until };
         copy.check().map_err(|over| over.to_string())?;
         match checked(&copy.id, &copy.record) {
-            Err(BadRecord::OverLimit(over)) => Err(over.to_string()),
+            Err(InvalidRecord::OverLimit(over)) => Err(over.to_string()),
             _ => Ok(copy),
         }
     }

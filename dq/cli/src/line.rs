@@ -20,7 +20,7 @@ use crate::job_line::JobLine;
 pub const FORMAT: u32 = 1;
 
 /// The most bytes of a line: four times the longest payload that an add may have.
-pub const LONGEST_LINE: usize = 64 << 20;
+pub const MAX_LINE: usize = 64 << 20;
 
 /// A line.
 #[derive(Debug, Serialize, Deserialize)]

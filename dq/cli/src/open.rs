@@ -31,7 +31,7 @@ pub async fn administrator_of(url: &str, app: AppName, wait: Duration) -> Result
     let store = open_to_look(url).await?;
     let environment = Environment::on_this_runtime(Arc::new(Seeded::by_system()));
     let mut settings = NodeSettings::default();
-    settings.call_total = wait;
+    settings.call_deadline = wait;
     settings.call_timeout = settings.call_timeout.min(wait);
     Ok(Provider::root(app, store, environment, settings))
 }

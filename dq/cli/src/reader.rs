@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, Read};
 
-use crate::line::{End, FORMAT, LONGEST_LINE, Line, Start};
+use crate::line::{End, FORMAT, Line, MAX_LINE, Start};
 
 /// What is wrong with the input.
 #[derive(Debug)]
@@ -78,15 +78,13 @@ impl<R: BufRead> Reader<R> {
     fn line(&mut self) -> Result<Option<Line>, BadInput> {
         self.text.clear();
         self.number += 1;
-        let mut limited = (&mut self.input).take(LONGEST_LINE as u64 + 1);
+        let mut limited = (&mut self.input).take(MAX_LINE as u64 + 1);
         self.size = limited.read_until(b'\n', &mut self.text).map_err(BadInput::Io)? as u64;
         if self.text.is_empty() {
             return Ok(None);
         }
-        if self.text.len() > LONGEST_LINE {
-            return Err(BadInput::Line(format!(
-                "it has more than {LONGEST_LINE} bytes, which no line of an export has"
-            )));
+        if self.text.len() > MAX_LINE {
+            return Err(BadInput::Line(format!("it has more than {MAX_LINE} bytes, which no line of an export has")));
         }
         let line = serde_json::from_slice(&self.text);
         line.map(Some).map_err(|error| BadInput::Line(without_line(&error)))

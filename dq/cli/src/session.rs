@@ -22,6 +22,6 @@ impl Session<'_> {
     /// # Errors
     /// As [`administrator`].
     pub async fn provider(&self) -> Result<Provider, Failure> {
-        Ok(administrator(&self.common).await?.acting_as(self.common.author()))
+        Ok(administrator(&self.common).await?.by(self.common.author()))
     }
 }

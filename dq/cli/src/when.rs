@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use dq::job::BadValue;
+use dq::job::InvalidValue;
 use dq::time::{Delay, Timestamp};
 
 /// Reads a duration such as `15m`.
@@ -30,7 +30,7 @@ pub fn time(text: &str) -> Result<Timestamp, String> {
         let earlier = |ago| SystemTime::now().checked_sub(ago).map(Timestamp::from);
         return duration(ago).and_then(|ago| earlier(ago).ok_or_else(|| "it is before 1970".into()));
     }
-    text.parse().map_err(|bad: BadValue| format!("{bad}; or write `now`, `+15m` or `-2h`"))
+    text.parse().map_err(|bad: InvalidValue| format!("{bad}; or write `now`, `+15m` or `-2h`"))
 }
 
 /// A duration as people read it: its two largest units.

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use dq::Provider;
-use dq::config::Listing;
+use dq::config::EffectiveSettings;
 use dq::inspect::Inspector;
 
 use crate::access::Access;
@@ -18,7 +18,7 @@ use crate::session::Sessions;
 use crate::user::{Reached, Role, User};
 
 /// The most bytes of a payload's text that are shown.
-const MOST_SHOWN: usize = 64 << 10;
+const MAX_SHOWN: usize = 64 << 10;
 
 #[derive(Debug)]
 pub(crate) struct App {
@@ -30,7 +30,7 @@ pub(crate) struct App {
     pub(crate) secure: bool,
     pub(crate) hosts: Vec<String>,
     pub(crate) redact: Option<Redact>,
-    pub(crate) settings: Vec<(String, Listing)>,
+    pub(crate) settings: Vec<(String, EffectiveSettings)>,
     pub(crate) outlooks: Outlooks,
     pub(crate) live: Live,
     pub(crate) sessions: Sessions,
@@ -67,8 +67,8 @@ pub(crate) struct Redact(pub(crate) Arc<RedactFn>);
 impl Redact {
     pub(crate) fn show(&self, topic: &str, payload: &[u8]) -> String {
         let mut text = (self.0)(topic, payload);
-        if text.len() > MOST_SHOWN {
-            let end = (0..=MOST_SHOWN).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
+        if text.len() > MAX_SHOWN {
+            let end = (0..=MAX_SHOWN).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
             text.truncate(end);
             text.push('…');
         }

@@ -6,11 +6,11 @@ use axum::Router;
 use axum::response::Redirect;
 use axum::routing::get;
 use dq::Provider;
-use dq::config::Listing;
+use dq::config::EffectiveSettings;
 
 use crate::access::{Access, Kind};
 use crate::app::{App, Redact};
-use crate::error::{DashboardError, SHORTEST_KEY, SHORTEST_TOKEN};
+use crate::error::{DashboardError, MIN_KEY, MIN_TOKEN};
 use crate::host::prefix_in;
 use crate::live::Live;
 use crate::outlooks::Outlooks;
@@ -41,7 +41,7 @@ pub struct Dashboard {
     key: Option<Key>,
     hosts: Vec<String>,
     redact: Option<Redact>,
-    settings: Vec<(String, Listing)>,
+    settings: Vec<(String, EffectiveSettings)>,
 }
 
 impl Dashboard {
@@ -133,12 +133,12 @@ impl Dashboard {
 
     pub(crate) fn into_app(self) -> Result<Arc<App>, DashboardError> {
         if let Kind::Tokens(tokens) = &self.access.0
-            && let Some(short) = tokens.iter().find(|token| token.secret.len() < SHORTEST_TOKEN)
+            && let Some(short) = tokens.iter().find(|token| token.secret.len() < MIN_TOKEN)
         {
             return Err(DashboardError::ShortToken { length: short.secret.len() });
         }
         let key = match self.key {
-            Some(key) if key.length() < SHORTEST_KEY => return Err(DashboardError::ShortKey { length: key.length() }),
+            Some(key) if key.length() < MIN_KEY => return Err(DashboardError::ShortKey { length: key.length() }),
             Some(key) => key,
             None => Key::random().map_err(|_| DashboardError::NoRandomness)?,
         };

@@ -1,10 +1,10 @@
 //! Why a dashboard cannot be made.
 
 /// The fewest bytes of a token.
-pub(crate) const SHORTEST_TOKEN: usize = 16;
+pub(crate) const MIN_TOKEN: usize = 16;
 
 /// The fewest bytes of a key.
-pub(crate) const SHORTEST_KEY: usize = 32;
+pub(crate) const MIN_KEY: usize = 32;
 
 /// Why a dashboard cannot be made.
 #[derive(Debug, thiserror::Error)]
@@ -12,14 +12,14 @@ pub(crate) const SHORTEST_KEY: usize = 32;
 pub enum DashboardError {
     /// The token can be guessed.
     #[error(
-        "a token of the dashboard has {length} bytes; it needs at least {SHORTEST_TOKEN}: `openssl rand -hex 32` makes one"
+        "a token of the dashboard has {length} bytes; it needs at least {MIN_TOKEN}: `openssl rand -hex 32` makes one"
     )]
     ShortToken {
         /// Its length.
         length: usize,
     },
     /// The key can be guessed.
-    #[error("the key of the dashboard has {length} bytes; it needs at least {SHORTEST_KEY}")]
+    #[error("the key of the dashboard has {length} bytes; it needs at least {MIN_KEY}")]
     ShortKey {
         /// Its length.
         length: usize,

@@ -4,7 +4,7 @@ use axum::http::StatusCode;
 use dq::provider::{CallError, Invalid, Refusal};
 use serde::Serialize;
 
-use crate::user::{MOST_TOPICS, Role};
+use crate::user::{MAX_TOPICS, Role};
 
 /// Why a request did not do what it was for.
 #[derive(Debug, thiserror::Error)]
@@ -19,12 +19,12 @@ pub(crate) enum Failure {
     Forged,
     #[error("this dashboard is read-only")]
     ReadOnly,
-    #[error("you lack the role `{}`", .0.word())]
+    #[error("you lack the role `{}`", .0.as_str())]
     NotAllowed(Role),
     #[error("you may only add: `replace` and `set` need the role `operate` too")]
     OnlyAppends,
     #[error(
-        "you may only add, and to {MOST_TOPICS} topics at most: use one of these, or a token that has the role `operate` too"
+        "you may only add, and to {MAX_TOPICS} topics at most: use one of these, or a token that has the role `operate` too"
     )]
     TooManyTopics,
     #[error("this browser does not have the key that it made when you logged in: log in again")]

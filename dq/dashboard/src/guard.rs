@@ -34,7 +34,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
                       form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
 /// The most bytes of a refusal's text.
-const MOST_TEXT: usize = 4 << 10;
+const MAX_TEXT: usize = 4 << 10;
 
 /// How long the body of a request may take.
 const BODY: Duration = Duration::from_secs(20);
@@ -246,7 +246,7 @@ async fn in_json(mut answer: Response) -> Response {
     }
     let body = std::mem::take(answer.body_mut());
     let text =
-        to_bytes(body, MOST_TEXT).await.map(|text| String::from_utf8_lossy(&text).into_owned()).unwrap_or_default();
+        to_bytes(body, MAX_TEXT).await.map(|text| String::from_utf8_lossy(&text).into_owned()).unwrap_or_default();
     let reason = status.canonical_reason().unwrap_or("refused");
     let error = if text.is_empty() { reason.to_owned() } else { text };
     (status, Json(Problem { error })).into_response()

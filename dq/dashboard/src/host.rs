@@ -13,7 +13,7 @@ use crate::app::App;
 use crate::rate::network;
 
 /// The most bytes of a prefix.
-const LONGEST_PREFIX: usize = 200;
+const MAX_PREFIX: usize = 200;
 
 /// The address of the sender, as buckets have it. `None`: the program does not tell it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub(crate) fn prefix_in(text: &str) -> Option<&str> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~%".contains(&byte);
     let is_segment = |part: &str| !matches!(part, "" | "." | "..") && part.bytes().all(is_plain);
     let fits = path.is_empty() || path.strip_prefix('/').is_some_and(|path| path.split('/').all(is_segment));
-    (fits && path.len() <= LONGEST_PREFIX).then_some(path)
+    (fits && path.len() <= MAX_PREFIX).then_some(path)
 }
 
 /// What the proxy stripped from the path: what the program says, or else what the nearest trusted proxy wrote last.
@@ -114,7 +114,7 @@ mod tests {
         ] {
             assert_eq!(prefix_in(text), Some(path), "{text}");
         }
-        let long = format!("/{}", "a".repeat(LONGEST_PREFIX));
+        let long = format!("/{}", "a".repeat(MAX_PREFIX));
         let bad = [
             "ops",
             "//evil.example",

@@ -9,10 +9,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use crate::failure::Failure;
 
 /// The most connections.
-const MOST_CONNECTIONS: usize = 100;
+const MAX_CONNECTIONS: usize = 100;
 
 /// The most views that are read.
-const MOST_VIEWS: usize = 16;
+const MAX_VIEWS: usize = 16;
 
 /// A part of a page that changes, and whatever its text depends on. Those who look at the same view share one poll.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -39,7 +39,7 @@ pub(crate) struct Live {
 
 impl Default for Live {
     fn default() -> Self {
-        Self { connections: Arc::new(Semaphore::new(MOST_CONNECTIONS)), views: Mutex::default() }
+        Self { connections: Arc::new(Semaphore::new(MAX_CONNECTIONS)), views: Mutex::default() }
     }
 }
 
@@ -54,7 +54,7 @@ impl Live {
             seen.mark_changed();
             return Ok((Viewer { seen, _place: place }, None));
         }
-        if views.len() >= MOST_VIEWS {
+        if views.len() >= MAX_VIEWS {
             return Err(Failure::TooManyLive);
         }
         let (sender, seen) = watch::channel(Fragment::default());

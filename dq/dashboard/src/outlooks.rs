@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use dq::inspect::{Bucket, Finding, InspectedTopic, Inspector, Scale, TopicsPage};
+use dq::inspect::{Bucket, Finding, Inspector, Scale, TopicSummary, TopicsPage};
 use tokio::sync::Mutex;
 
 use crate::failure::Failure;
 
 /// The most queries of one read.
-const MOST_QUERIES: usize = 20;
+const MAX_QUERIES: usize = 20;
 
 /// What the names of the topics cost.
 const LISTING: usize = 2;
@@ -24,7 +24,7 @@ const FRESH_FINDINGS: Duration = Duration::from_secs(10);
 const EXAMINING: usize = 2;
 
 /// The most pages, and outlooks, that are kept.
-const MOST_KEPT: (usize, usize) = (16, 256);
+const MAX_KEPT: (usize, usize) = (16, 256);
 
 type Outlook = Arc<[Bucket]>;
 
@@ -66,21 +66,21 @@ impl Outlooks {
         let (page, mut spent) = kept.topics(inspector, after, now).await?;
         let (findings, more) = kept.findings(inspector, now, spent).await?;
         spent += more;
-        let mut stale: Vec<&InspectedTopic> = page.topics.iter().filter(|topic| topic.delayed > topic.ready).collect();
-        let age = |kept: &Kept, topic: &InspectedTopic| {
+        let mut stale: Vec<&TopicSummary> = page.topics.iter().filter(|topic| topic.delayed > topic.ready).collect();
+        let age = |kept: &Kept, topic: &TopicSummary| {
             let read = kept.outlooks.get(&(topic.topic.to_string(), scale));
             read.map_or(Duration::MAX, |(read, _)| now.saturating_duration_since(*read))
         };
         stale.retain(|topic| age(&kept, topic) > FRESH.0);
         stale.sort_by_key(|topic| std::cmp::Reverse((age(&kept, topic), topic.delayed)));
-        for topic in stale.into_iter().take(MOST_QUERIES.saturating_sub(spent)) {
-            let counted = inspector.outlook(topic.topic.as_str(), scale, topic.clock).await?;
-            if kept.outlooks.len() >= MOST_KEPT.1 {
+        for topic in stale.into_iter().take(MAX_QUERIES.saturating_sub(spent)) {
+            let counted = inspector.timeline_for(topic.topic.as_str(), scale, topic.store_time).await?;
+            if kept.outlooks.len() >= MAX_KEPT.1 {
                 kept.outlooks.clear();
             }
             kept.outlooks.insert((topic.topic.to_string(), scale), (now, counted.into()));
         }
-        let of = |topic: &InspectedTopic| match topic.delayed > topic.ready {
+        let of = |topic: &TopicSummary| match topic.delayed > topic.ready {
             true => kept.outlooks.get(&(topic.topic.to_string(), scale)).map(|(_, counted)| Arc::clone(counted)),
             false => Some(Arc::default()),
         };
@@ -99,11 +99,11 @@ impl Kept {
     ) -> Result<(Arc<[Finding]>, usize), Failure> {
         let is_fresh = |read: Instant| now.saturating_duration_since(read) <= FRESH_FINDINGS;
         if let Some((read, findings)) = &self.findings
-            && (is_fresh(*read) || spent + EXAMINING > MOST_QUERIES)
+            && (is_fresh(*read) || spent + EXAMINING > MAX_QUERIES)
         {
             return Ok((Arc::clone(findings), 0));
         }
-        if spent + EXAMINING > MOST_QUERIES {
+        if spent + EXAMINING > MAX_QUERIES {
             return Ok((Arc::default(), 0));
         }
         let findings: Arc<[Finding]> = inspector.examine_store().await?.into();
@@ -120,14 +120,14 @@ impl Kept {
     ) -> Result<(Arc<TopicsPage>, usize), Failure> {
         let key = after.map(str::to_owned);
         if let Some((read, page)) = self.pages.get(&key) {
-            let is_long = 2 * page.topics.len() + LISTING > MOST_QUERIES;
+            let is_long = 2 * page.topics.len() + LISTING > MAX_QUERIES;
             let fresh = if is_long { FRESH.1 } else { FRESH.0 };
             if now.saturating_duration_since(*read) <= fresh {
                 return Ok((Arc::clone(page), 0));
             }
         }
         let page = Arc::new(inspector.topics(after).await?);
-        if self.pages.len() >= MOST_KEPT.0 {
+        if self.pages.len() >= MAX_KEPT.0 {
             self.pages.clear();
         }
         self.pages.insert(key, (now, Arc::clone(&page)));

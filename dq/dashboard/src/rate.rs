@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The most addresses that have a bucket of their own. Addresses beyond them share one.
-const MOST_BUCKETS: usize = 4_096;
+const MAX_BUCKETS: usize = 4_096;
 
 /// How often full buckets are removed, at most.
 const SWEEP: Duration = Duration::from_secs(1);
@@ -56,12 +56,12 @@ impl<K: Hash + Eq> Rates<K> {
             (left + now.saturating_duration_since(then).as_secs_f64() * self.a_second).min(self.most)
         };
         let mut key = Some(key);
-        if !state.buckets.contains_key(&key) && state.buckets.len() >= MOST_BUCKETS {
+        if !state.buckets.contains_key(&key) && state.buckets.len() >= MAX_BUCKETS {
             if state.swept.is_none_or(|swept| now.saturating_duration_since(swept) >= SWEEP) {
                 state.swept = Some(now);
                 state.buckets.retain(|_, bucket| left(*bucket) < self.most);
             }
-            if state.buckets.len() >= MOST_BUCKETS {
+            if state.buckets.len() >= MAX_BUCKETS {
                 key = None;
             }
         }
@@ -88,11 +88,11 @@ mod tests {
     #[test]
     fn buckets_are_bounded_and_those_beyond_share_one_until_others_are_full() {
         let (rate, now) = (Rates::new(1.0, 1), Instant::now());
-        assert!((0..MOST_BUCKETS).all(|n| rate.take_at(n, now)));
-        assert_eq!([1, 2].map(|n| rate.take_at(MOST_BUCKETS + n, now)), [true, false], "they share one");
-        assert_eq!(rate.state.lock().unwrap().buckets.len(), MOST_BUCKETS + 1);
+        assert!((0..MAX_BUCKETS).all(|n| rate.take_at(n, now)));
+        assert_eq!([1, 2].map(|n| rate.take_at(MAX_BUCKETS + n, now)), [true, false], "they share one");
+        assert_eq!(rate.state.lock().unwrap().buckets.len(), MAX_BUCKETS + 1);
         let later = now + Duration::from_secs(2);
-        assert_eq!([1, 2].map(|n| rate.take_at(MOST_BUCKETS + n, later)), [true, true]);
+        assert_eq!([1, 2].map(|n| rate.take_at(MAX_BUCKETS + n, later)), [true, true]);
         assert_eq!(rate.state.lock().unwrap().buckets.len(), 2, "what was full is gone");
     }
 

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use dq::provider::{CallError, Reason};
+use dq::provider::{CallError, FailureReason};
 use dq::{Provider, StoreError};
 use tokio::sync::Mutex;
 
@@ -33,7 +33,7 @@ impl Ready {
             // A key of a wrong type, or another version, is an answer.
             Ok(topic) => match topic.counts().within("2s").await {
                 Ok(_) => true,
-                Err(CallError::NotDone { reason: Reason::Store(error), .. }) => {
+                Err(CallError::NotDone { reason: FailureReason::Store(error), .. }) => {
                     matches!(*error, StoreError::WrongType { .. } | StoreError::Version { .. })
                 }
                 Err(_) => false,

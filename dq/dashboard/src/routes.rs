@@ -13,7 +13,7 @@ use crate::table::Table;
 use crate::{act, api, assets, guard, pages};
 
 /// The most bytes of a form.
-const MOST_FORM_BYTES: usize = 16 << 10;
+const MAX_FORM_BYTES: usize = 16 << 10;
 
 const GET: MethodFilter = MethodFilter::GET;
 const POST: MethodFilter = MethodFilter::POST;
@@ -53,7 +53,7 @@ pub(crate) fn router(app: &Shared) -> Router {
     let pages = pages(app).into_router().layer(from_fn_with_state(app.clone(), guard::browser));
     let api = api::router(app).layer(from_fn_with_state(app.clone(), guard::program));
     Router::new()
-        .merge(pages.merge(open(app).into_router()).layer(DefaultBodyLimit::max(MOST_FORM_BYTES)))
+        .merge(pages.merge(open(app).into_router()).layer(DefaultBodyLimit::max(MAX_FORM_BYTES)))
         .nest("/api/v1", api)
         .layer(from_fn_with_state(app.clone(), guard::everything))
         .with_state(app.clone())

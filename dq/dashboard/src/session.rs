@@ -26,7 +26,7 @@ pub(crate) const LASTS: u64 = 12 * 3_600;
 
 /// The most sessions of a token that are kept as ended. One more takes the place of the one that began first, and all sessions of the
 /// token that began before that one have ended then.
-const MOST_ENDED: usize = 1_000;
+const MAX_ENDED: usize = 1_000;
 
 /// A session: when it began in ms, the number of its token, the hash of its key, 16 random bytes, and what proves that this dashboard
 /// made it.
@@ -90,7 +90,7 @@ impl Ended {
 
     fn end(&mut self, session: &Session) {
         self.alone.insert((session.began, session.text.clone()));
-        while self.alone.len() > MOST_ENDED {
+        while self.alone.len() > MAX_ENDED {
             let first = self.alone.pop_first();
             self.until = first.map_or(self.until, |(began, _)| self.until.max(began));
         }
@@ -285,7 +285,7 @@ mod tests {
             assert!(!sessions.lasts(&ended), "{n}");
         }
         let kept: Vec<_> = sessions.ended.lock().unwrap().values().map(|ended| ended.alone.len()).collect();
-        assert!(kept.contains(&MOST_ENDED) && kept.iter().all(|kept| *kept <= MOST_ENDED), "{kept:?}");
+        assert!(kept.contains(&MAX_ENDED) && kept.iter().all(|kept| *kept <= MAX_ENDED), "{kept:?}");
         assert!(sessions.lasts(&begin(&sessions, &kind, 0)));
     }
 }

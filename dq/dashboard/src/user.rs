@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The most bytes of a name.
-const LONGEST_NAME: usize = 200;
+const MAX_NAME: usize = 200;
 
 /// What a user of the dashboard may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,10 +30,10 @@ impl Role {
 
     /// The role of a word: `look`, `operate` or `add`.
     pub fn of_word(word: &str) -> Option<Self> {
-        [Self::Look, Self::Operate, Self::Add].into_iter().find(|role| role.word() == word)
+        [Self::Look, Self::Operate, Self::Add].into_iter().find(|role| role.as_str() == word)
     }
 
-    pub(crate) const fn word(self) -> &'static str {
+    pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Look => "look",
             Self::Operate => "operate",
@@ -53,7 +53,7 @@ impl User {
     /// A user with all roles. Audit lines, histories, pauses and drains carry the name.
     pub fn new(name: impl AsRef<str>) -> Self {
         let name = name.as_ref();
-        let end = (0..=name.len().min(LONGEST_NAME)).rev().find(|at| name.is_char_boundary(*at)).unwrap_or_default();
+        let end = (0..=name.len().min(MAX_NAME)).rev().find(|at| name.is_char_boundary(*at)).unwrap_or_default();
         Self { name: name[..end].into(), roles: u8::MAX }
     }
 
@@ -81,10 +81,10 @@ impl<T: AsRef<str>> From<T> for User {
 }
 
 /// The most topics to which a user who may only add can add while this process runs.
-pub(crate) const MOST_TOPICS: usize = 1_000;
+pub(crate) const MAX_TOPICS: usize = 1_000;
 
 /// The most users whose topics are counted. Users beyond them share a count.
-const MOST_USERS: usize = 100;
+const MAX_USERS: usize = 100;
 
 /// The topics of each user. Where users share a count, the topics have no names.
 type Topics = HashMap<Option<Arc<str>>, HashSet<Box<str>>>;
@@ -99,9 +99,9 @@ impl Reached {
     pub(crate) fn has_room(&self, user: &User, topic: &str) -> bool {
         let mut users = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let name = Some(Arc::clone(&user.name));
-        let key = if users.contains_key(&name) || users.len() < MOST_USERS { name } else { None };
+        let key = if users.contains_key(&name) || users.len() < MAX_USERS { name } else { None };
         let topics = users.entry(key).or_default();
-        topics.contains(topic) || (topics.len() < MOST_TOPICS && topics.insert(topic.into()))
+        topics.contains(topic) || (topics.len() < MAX_TOPICS && topics.insert(topic.into()))
     }
 }
 

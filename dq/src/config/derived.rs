@@ -9,7 +9,7 @@ use dq_grammar::MS;
 use super::layer::Resolved;
 use super::settings::NodeSettings;
 use crate::store::Durability;
-use crate::store::step::LONGEST_LEASE;
+use crate::store::step::MAX_LEASE;
 use crate::time::floor_millis;
 
 impl Resolved<NodeSettings> {
@@ -39,26 +39,28 @@ impl Resolved<NodeSettings> {
             return;
         }
         let is = &self.settings;
-        let (of_renewals, of_a_call) = (is.renewal.saturating_mul(3), is.renewal.saturating_add(is.call_timeout));
-        let least = of_renewals.max(of_a_call).min(LONGEST_LEASE);
+        let (of_renewals, of_a_call) =
+            (is.heartbeat_interval.saturating_mul(3), is.heartbeat_interval.saturating_add(is.call_timeout));
+        let least = of_renewals.max(of_a_call).min(MAX_LEASE);
         if is.lease < least {
             self.settings.lease = least;
-            let keys: &[_] = if of_renewals < of_a_call { &["renewal", "call_timeout"] } else { &["renewal"] };
+            let keys: &[_] =
+                if of_renewals < of_a_call { &["heartbeat_interval", "call_timeout"] } else { &["heartbeat_interval"] };
             self.derive("lease", keys);
         }
     }
 
     fn fit_renewal(&mut self) {
-        if !self.is_default("renewal") {
+        if !self.is_default("heartbeat_interval") {
             return;
         }
         let is = &self.settings;
         let (third, rest) = (floor_millis(is.lease / 3), is.lease.saturating_sub(is.call_timeout));
         // A call timeout that nobody set makes room itself.
         let most = if self.is_default("call_timeout") || third <= rest { third } else { floor_millis(rest).max(MS) };
-        if is.renewal > most {
-            self.settings.renewal = most;
-            self.derive("renewal", if most == third { &["lease"] } else { &["lease", "call_timeout"] });
+        if is.heartbeat_interval > most {
+            self.settings.heartbeat_interval = most;
+            self.derive("heartbeat_interval", if most == third { &["lease"] } else { &["lease", "call_timeout"] });
         }
     }
 
@@ -67,18 +69,21 @@ impl Resolved<NodeSettings> {
             return;
         }
         let is = &self.settings;
-        let of_lease = floor_millis(is.lease.saturating_sub(is.renewal)).max(MS);
-        let most = if self.is_default("call_total") { of_lease } else { of_lease.min(is.call_total) };
+        let of_lease = floor_millis(is.lease.saturating_sub(is.heartbeat_interval)).max(MS);
+        let most = if self.is_default("call_deadline") { of_lease } else { of_lease.min(is.call_deadline) };
         if is.call_timeout > most {
             self.settings.call_timeout = most;
-            self.derive("call_timeout", if most == of_lease { &["lease", "renewal"] } else { &["call_total"] });
+            self.derive(
+                "call_timeout",
+                if most == of_lease { &["lease", "heartbeat_interval"] } else { &["call_deadline"] },
+            );
         }
     }
 
     fn fit_call_total(&mut self) {
-        if self.is_default("call_total") && self.settings.call_total < self.settings.call_timeout {
-            self.settings.call_total = self.settings.call_timeout;
-            self.derive("call_total", &["call_timeout"]);
+        if self.is_default("call_deadline") && self.settings.call_deadline < self.settings.call_timeout {
+            self.settings.call_deadline = self.settings.call_timeout;
+            self.derive("call_deadline", &["call_timeout"]);
         }
     }
 }
@@ -88,7 +93,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::layer::SettingChange;
-    use super::super::listing::Listing;
+    use super::super::listing::EffectiveSettings;
     use super::super::rules::{check_node, check_topic};
     use super::super::settings::{Keyed, TopicSettings};
     use super::super::source::Source;
@@ -115,7 +120,7 @@ mod tests {
     }
 
     fn listed(pairs: &[(&str, &str)], key: &str) -> String {
-        let listing = Listing::of(&node(pairs));
+        let listing = EffectiveSettings::of(&node(pairs));
         let listed = listing.get(key).unwrap();
         format!("{} ({})", listed.value, listed.source)
     }
@@ -123,11 +128,11 @@ mod tests {
     #[test]
     fn what_fits_keeps_its_default() {
         assert_eq!(node(&[]).settings, NodeSettings::default());
-        assert_eq!(Listing::of(&node(&[])).all().len(), NodeSettings::KEYS.len());
+        assert_eq!(EffectiveSettings::of(&node(&[])).all().len(), NodeSettings::KEYS.len());
         for key in NodeSettings::KEYS {
             assert_eq!(node(&[]).source(key.name), Source::Default, "{}", key.name);
         }
-        assert_eq!(listed(&[("lease", "1m")], "renewal"), "5s (default)");
+        assert_eq!(listed(&[("lease", "1m")], "heartbeat_interval"), "5s (default)");
         assert_eq!(listed(&[("lease", "1m")], "call_timeout"), "2s (default)");
     }
 
@@ -135,9 +140,9 @@ mod tests {
     fn a_short_lease_alone_shortens_renewal_and_call_timeout() {
         let lease = [("lease", "2s")];
         assert_eq!(problems(&lease), [""; 0]);
-        assert_eq!(listed(&lease, "renewal"), "666ms (follows `lease`)");
-        assert_eq!(listed(&lease, "call_timeout"), "1s 334ms (follows `lease` and `renewal`)");
-        assert_eq!(listed(&lease, "call_total"), "10s (default)");
+        assert_eq!(listed(&lease, "heartbeat_interval"), "666ms (follows `lease`)");
+        assert_eq!(listed(&lease, "call_timeout"), "1s 334ms (follows `lease` and `heartbeat_interval`)");
+        assert_eq!(listed(&lease, "call_deadline"), "10s (default)");
     }
 
     #[test]
@@ -145,24 +150,24 @@ mod tests {
         let wait = [("durability", "wait(1, 30s)")];
         assert_eq!(problems(&wait), [""; 0]);
         assert_eq!(listed(&wait, "call_timeout"), "1m (follows `durability`)");
-        assert_eq!(listed(&wait, "lease"), "1m 5s (follows `renewal` and `call_timeout`)");
-        assert_eq!(listed(&wait, "call_total"), "1m (follows `call_timeout`)");
+        assert_eq!(listed(&wait, "lease"), "1m 5s (follows `heartbeat_interval` and `call_timeout`)");
+        assert_eq!(listed(&wait, "call_deadline"), "1m (follows `call_timeout`)");
     }
 
     #[test]
     fn a_long_call_timeout_beside_a_lease_shortens_the_renewal() {
         let both = [("lease", "3s"), ("call_timeout", "2900ms")];
         assert_eq!(problems(&both), [""; 0]);
-        assert_eq!(listed(&both, "renewal"), "100ms (follows `lease` and `call_timeout`)");
+        assert_eq!(listed(&both, "heartbeat_interval"), "100ms (follows `lease` and `call_timeout`)");
     }
 
     #[test]
     fn what_was_set_is_never_changed_and_contradictions_are_reported() {
         for pairs in [
-            [("lease", "3s"), ("renewal", "2s")],
+            [("lease", "3s"), ("heartbeat_interval", "2s")],
             [("lease", "3s"), ("call_timeout", "3s")],
-            [("call_total", "1s"), ("call_timeout", "2s")],
-            [("call_total", "1s"), ("durability", "wait(1, 1s)")],
+            [("call_deadline", "1s"), ("call_timeout", "2s")],
+            [("call_deadline", "1s"), ("durability", "wait(1, 1s)")],
             [("lease", "2s"), ("durability", "wait(1, 1s)")],
         ] {
             let settings = node(&pairs);
@@ -185,20 +190,20 @@ mod tests {
         let hour = 3_600_000;
         prop_oneof![
             time("lease", 100, 300_000),
-            time("renewal", 1, 100_000),
-            time("fallback_scan", 10, hour),
-            time("grace", 0, hour),
+            time("heartbeat_interval", 1, 100_000),
+            time("poll_interval", 10, hour),
+            time("shutdown_grace", 0, hour),
             number("node_concurrency", 1_000_000),
-            any::<bool>().prop_map(|flag| ("crash_rollback", flag.to_string())),
+            any::<bool>().prop_map(|flag| ("rollback_on_shutdown", flag.to_string())),
             time("call_timeout", 1, 240_000),
-            time("call_total", 1, hour),
+            time("call_deadline", 1, hour),
             (1..=100_u32, ms(1, 120_000))
                 .prop_map(|(replicas, wait)| ("durability", format!("wait({replicas}, {}ms)", wait.min(120_000)))),
             ms(1, 10_000).prop_map(|interval| ("durability", format!("interval:{}ms", interval.min(10_000)))),
             time("broadcast_expires_after", 1, 3_650 * 24 * hour),
-            number("payload_limit", 16 * 1024 * 1024),
-            number("unanswered_limit", 1_000_000),
-            number("unanswered_bytes", 1024 * 1024 * 1024),
+            number("max_payload", 16 * 1024 * 1024),
+            number("max_in_flight", 1_000_000),
+            number("max_in_flight_bytes", 1024 * 1024 * 1024),
         ]
     }
 
@@ -234,9 +239,9 @@ mod tests {
             ("ack", "on_claim"),
             ("max_crashes", "1"),
             ("max_crashes", "1000"),
-            ("unacked_age", "1ms"),
-            ("dead_kept", "1ms"),
-            ("dead_most", "1"),
+            ("park_timeout", "1ms"),
+            ("dead_retention", "1ms"),
+            ("dead_max", "1"),
             ("lookahead", "50ms"),
             ("statistics", "true"),
         ] {

@@ -23,7 +23,7 @@ use super::source::{Source, SourceLocation};
 use super::value::Written;
 
 /// The largest config file, in bytes.
-const LONGEST_FILE: u64 = 1024 * 1024;
+const MAX_FILE: u64 = 1024 * 1024;
 
 /// Reads the config file at `path`.
 pub(crate) fn read(path: &Path) -> Layer {
@@ -39,9 +39,9 @@ pub(crate) fn read(path: &Path) -> Layer {
 
 fn text(path: &Path) -> io::Result<String> {
     let mut text = String::new();
-    File::open(path)?.take(LONGEST_FILE + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > LONGEST_FILE {
-        return Err(io::Error::other(format!("it is longer than {LONGEST_FILE} bytes")));
+    File::open(path)?.take(MAX_FILE + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MAX_FILE {
+        return Err(io::Error::other(format!("it is longer than {MAX_FILE} bytes")));
     }
     Ok(text)
 }
@@ -143,7 +143,11 @@ fn place_of(key: &str, is_of_topic: bool) -> Option<&'static str> {
 
 fn not_a_url(at: Source, written: Written<'_>) -> SettingProblem {
     let setting = Setting::new(None, "store");
-    SettingProblem::BadValue { setting, at, why: format!("`{}` is not a URL such as \"memory:jobs\"", written.shown()) }
+    SettingProblem::InvalidValue {
+        setting,
+        at,
+        why: format!("`{}` is not a URL such as \"memory:jobs\"", written.shown()),
+    }
 }
 
 fn written<'a>(value: &'a DeValue<'_>) -> Written<'a> {
@@ -169,12 +173,13 @@ mod tests {
 
     #[test]
     fn every_problem_names_its_line() {
-        let text = "lease = 30\nLAESE = \"3s\"\n\n[topic.a]\nconcurrency = \"many\"\nretri = \"none\"\n\
+        let text = "lease = 30\nLAESE = \"3s\"\ncrash_rollback = true\n[topic.a]\nconcurrency = \"many\"\nretri = \"none\"\n\
                     [topic.\"b:c\"]\nretry = \"5x\"\n[topics.d]\n";
         assert_eq!(
             problems(text),
             [
                 "dq.toml:2: there is no setting `LAESE`: did you mean `lease`?",
+                "dq.toml:3: there is no setting `crash_rollback`: did you mean `rollback_on_shutdown`?",
                 &format!("`lease` (dq.toml:1): {}", dq_grammar::parse_duration("30").unwrap_err()),
                 "`concurrency` of topic `a` (dq.toml:5): `many` is not a whole number such as 64",
                 "dq.toml:6: there is no setting `retri` of topic `a`: did you mean `retry`?",
@@ -211,14 +216,14 @@ mod tests {
 
     #[test]
     fn every_syntax_error_is_reported() {
-        let problems = problems("lease = \n[topic.a\ngrace = \"1s\"\n");
+        let problems = problems("lease = \n[topic.a\nshutdown_grace = \"1s\"\n");
         assert!(problems.len() >= 2, "{problems:?}");
         assert!(problems[0].starts_with("dq.toml:1: "), "{problems:?}");
     }
 
     #[test]
     fn values_of_every_kind_are_read() {
-        let text = "store = \"memory:x\"\napp = \"shop\"\ncrash_rollback = false\nunanswered_limit = 1_000\nlease = \"30s\"\n\
+        let text = "store = \"memory:x\"\napp = \"shop\"\nrollback_on_shutdown = false\nmax_in_flight = 1_000\nlease = \"30s\"\n\
                     [topic.a]\ntimeout = \"none\"\nack = \"on_claim\"\n";
         let layer = parse("dq.toml", text);
         assert_eq!(layer.problems, []);

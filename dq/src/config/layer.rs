@@ -73,7 +73,9 @@ impl<S> SettingChange<S> {
     ) -> Result<Self, Box<SettingProblem>> {
         match put {
             Ok(put) => Ok(Self { key, put, source }),
-            Err(why) => Err(Box::new(SettingProblem::BadValue { setting: Setting::new(topic, key), at: source, why })),
+            Err(why) => {
+                Err(Box::new(SettingProblem::InvalidValue { setting: Setting::new(topic, key), at: source, why }))
+            }
         }
     }
 }

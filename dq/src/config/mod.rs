@@ -68,7 +68,7 @@ mod unused;
 mod value;
 mod variables;
 
-pub use listing::{Listed, Listing};
+pub use listing::{EffectiveSettings, SettingValue};
 #[doc(hidden)]
 pub use problem::{Setting, SettingProblem};
 #[doc(hidden)]

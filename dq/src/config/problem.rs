@@ -82,7 +82,7 @@ pub enum SettingProblem {
     },
     /// dq cannot read the value.
     #[error("{setting} ({at}): {why}")]
-    BadValue {
+    InvalidValue {
         /// The setting.
         setting: Setting,
         /// Where the value came from.
@@ -122,7 +122,7 @@ impl SettingProblem {
         match self {
             Self::FileSyntax { at, .. } => Some(at.clone()),
             Self::UnknownKey { at, .. }
-            | Self::BadValue { at, .. }
+            | Self::InvalidValue { at, .. }
             | Self::OutOfRange { at, .. }
             | Self::UnknownTopic { at, .. } => at.location().cloned(),
             Self::FileUnreadable { .. } | Self::AmbiguousVariable { .. } => None,
@@ -134,7 +134,8 @@ impl SettingProblem {
 pub(crate) fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let most = (wrong.chars().count() / 3).max(2);
     let lower = wrong.to_lowercase();
-    let distances = known.into_iter().map(|name| (strsim::osa_distance(&lower, &name.to_lowercase()), name));
+    let lower = dq_grammar::present_name(&lower);
+    let distances = known.into_iter().map(|name| (strsim::osa_distance(lower, &name.to_lowercase()), name));
     distances.filter(|(distance, _)| *distance <= most).min().map(|(_, name)| name.to_owned())
 }
 

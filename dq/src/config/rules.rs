@@ -9,21 +9,21 @@ use super::problem::{Setting, SettingProblem};
 use super::settings::{Keyed, NodeSettings, TopicSettings};
 use super::value::{Value, show_duration};
 use crate::listener::AckMode;
-use crate::store::step::{LONGEST_LEASE, MOST_JOBS};
-use crate::store::{Durability, LONGEST_HISTORY, LONGEST_HISTORY_AFTER};
-use crate::time::{LONGEST_DELAY, floor_millis};
+use crate::store::step::{MAX_JOBS, MAX_LEASE};
+use crate::store::{Durability, MAX_HISTORY, MAX_HISTORY_RETENTION};
+use crate::time::{MAX_DELAY, floor_millis};
 
-const MOST_REPLICAS: u32 = 100;
+const MAX_REPLICAS: u32 = 100;
 
 /// The longest time that `file:` may wait before it syncs what it has answered.
-const LONGEST_INTERVAL: Duration = Duration::from_secs(10);
+const MAX_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The table of the settings has these limits of the stores as numbers.
 const _: () = assert!(
-    LONGEST_LEASE.as_secs() == 5 * MINUTE.as_secs()
-        && LONGEST_HISTORY == 100
-        && LONGEST_HISTORY_AFTER.as_secs() == 30 * DAY.as_secs()
-        && MOST_JOBS == 1_000
+    MAX_LEASE.as_secs() == 5 * MINUTE.as_secs()
+        && MAX_HISTORY == 100
+        && MAX_HISTORY_RETENTION.as_secs() == 30 * DAY.as_secs()
+        && MAX_JOBS == 1_000
 );
 
 /// Every problem with the settings of a node.
@@ -98,9 +98,9 @@ impl Limits<'_, NodeSettings> {
         };
         let half = floor_millis(self.resolved.settings.call_timeout / 2).max(MS);
         let written = |replicas, timeout| format!("`durability = {}`", Durability::Wait { replicas, timeout }.quoted());
-        if !(1..=MOST_REPLICAS).contains(&replicas) {
-            let write = written(replicas.clamp(1, MOST_REPLICAS), timeout.clamp(MS, half));
-            self.refuse("durability", format!("a wait for 1 to {MOST_REPLICAS} replicas"), write);
+        if !(1..=MAX_REPLICAS).contains(&replicas) {
+            let write = written(replicas.clamp(1, MAX_REPLICAS), timeout.clamp(MS, half));
+            self.refuse("durability", format!("a wait for 1 to {MAX_REPLICAS} replicas"), write);
         } else if timeout < MS || timeout > half {
             let limit = format!("a wait of between 1ms and half of {}", self.describe("call_timeout"));
             self.refuse("durability", limit, written(replicas, timeout.clamp(MS, half)));
@@ -108,9 +108,8 @@ impl Limits<'_, NodeSettings> {
     }
 
     fn interval(&mut self, interval: Duration) {
-        if !(MS..=LONGEST_INTERVAL).contains(&interval) {
-            let write =
-                format!("`durability = {}`", Durability::Interval(interval.clamp(MS, LONGEST_INTERVAL)).quoted());
+        if !(MS..=MAX_INTERVAL).contains(&interval) {
+            let write = format!("`durability = {}`", Durability::Interval(interval.clamp(MS, MAX_INTERVAL)).quoted());
             self.refuse("durability", "an interval between 1ms and 10s".into(), write);
         }
     }
@@ -119,19 +118,19 @@ impl Limits<'_, NodeSettings> {
     fn intervals(&mut self) {
         let is = &self.resolved.settings;
         let third = floor_millis(is.lease / 3);
-        if is.renewal > is.lease / 3 {
-            let write = format!("`renewal = {}` or less, or a longer `lease`", third.quoted());
-            self.refuse("renewal", format!("at most a third of {}", self.describe("lease")), write);
-        } else if is.renewal + is.call_timeout > is.lease {
+        if is.heartbeat_interval > is.lease / 3 {
+            let write = format!("`heartbeat_interval = {}` or less, or a longer `lease`", third.quoted());
+            self.refuse("heartbeat_interval", format!("at most a third of {}", self.describe("lease")), write);
+        } else if is.heartbeat_interval + is.call_timeout > is.lease {
             // Otherwise one lost answer costs the lease: the node misses the answer after the call timeout, too late to
             // renew.
-            let rest = is.lease - is.renewal;
-            let limit = format!("at most {}, minus {}", self.describe("lease"), self.describe("renewal"));
+            let rest = is.lease - is.heartbeat_interval;
+            let limit = format!("at most {}, minus {}", self.describe("lease"), self.describe("heartbeat_interval"));
             self.refuse("call_timeout", limit, format!("`call_timeout = {}` or less", rest.quoted()));
         }
-        if is.call_timeout > is.call_total {
-            let write = format!("`call_total = {}` or more", is.call_timeout.quoted());
-            self.refuse("call_total", format!("at least {}", self.describe("call_timeout")), write);
+        if is.call_timeout > is.call_deadline {
+            let write = format!("`call_deadline = {}` or more", is.call_timeout.quoted());
+            self.refuse("call_deadline", format!("at least {}", self.describe("call_timeout")), write);
         }
     }
 }
@@ -149,9 +148,9 @@ impl Limits<'_, TopicSettings> {
     /// What is kept after the end of a job is what was kept before.
     fn histories(&mut self) {
         let is = &self.resolved.settings;
-        if !is.history_after.is_zero() && is.history.is_none() {
-            let write = "`history = 20` beside it".into();
-            self.refuse("history_after", "0s where `history` is not set".into(), write);
+        if !is.history_retention.is_zero() && is.history_max.is_none() {
+            let write = "`history_max = 20` beside it".into();
+            self.refuse("history_retention", "0s where `history_max` is not set".into(), write);
         }
     }
 
@@ -177,7 +176,7 @@ impl Limits<'_, TopicSettings> {
         if self.resolved.settings.retry.check().is_err() {
             let limit = format!(
                 "a policy whose delays are at most {}, and whose `max` is no shorter than its first delay",
-                show_duration(LONGEST_DELAY)
+                show_duration(MAX_DELAY)
             );
             self.refuse("retry", limit, "other delays".into());
         }
@@ -200,29 +199,29 @@ mod tests {
     fn the_problems_of_a_node_name_setting_value_limit_and_fix() {
         let cases: [Case<'_>; 12] = [
             (&[], ""),
-            (&[("lease", "15s"), ("renewal", "5s")], ""),
+            (&[("lease", "15s"), ("heartbeat_interval", "5s")], ""),
             (&[("durability", "wait(1, 1s)")], ""),
             (&[("durability", "interval:50ms")], ""),
             (
-                &[("lease", "10m"), ("payload_limit", "0"), ("grace", "2h")],
+                &[("lease", "10m"), ("max_payload", "0"), ("shutdown_grace", "2h")],
                 "`lease` is 10m (DQ_LEASE), but it must be between 100ms and 5m: write `lease = \"5m\"` or less\n\
-                 `grace` is 2h (DQ_GRACE), but it must be between 0s and 1h: write `grace = \"1h\"` or less\n\
-                 `payload_limit` is 0 (DQ_PAYLOAD_LIMIT), but it must be between 1 and 16777216: write `payload_limit = 1` or more",
+                 `shutdown_grace` is 2h (DQ_SHUTDOWN_GRACE), but it must be between 0s and 1h: write `shutdown_grace = \"1h\"` or less\n\
+                 `max_payload` is 0 (DQ_MAX_PAYLOAD), but it must be between 1 and 16777216: write `max_payload = 1` or more",
             ),
             (
-                &[("lease", "10s"), ("renewal", "5s")],
-                "`renewal` is 5s (DQ_RENEWAL), but it must be at most a third of `lease`, which is 10s (DQ_LEASE): \
-                 write `renewal = \"3s 333ms\"` or less, or a longer `lease`",
+                &[("lease", "10s"), ("heartbeat_interval", "5s")],
+                "`heartbeat_interval` is 5s (DQ_HEARTBEAT_INTERVAL), but it must be at most a third of `lease`, which is 10s (DQ_LEASE): \
+                 write `heartbeat_interval = \"3s 333ms\"` or less, or a longer `lease`",
             ),
             (
-                &[("lease", "3s"), ("renewal", "1s"), ("call_timeout", "2001ms")],
+                &[("lease", "3s"), ("heartbeat_interval", "1s"), ("call_timeout", "2001ms")],
                 "`call_timeout` is 2s 1ms (DQ_CALL_TIMEOUT), but it must be at most `lease`, which is 3s (DQ_LEASE), minus \
-                 `renewal`, which is 1s (DQ_RENEWAL): write `call_timeout = \"2s\"` or less",
+                 `heartbeat_interval`, which is 1s (DQ_HEARTBEAT_INTERVAL): write `call_timeout = \"2s\"` or less",
             ),
             (
-                &[("call_total", "1s"), ("call_timeout", "2s")],
-                "`call_total` is 1s (DQ_CALL_TOTAL), but it must be at least `call_timeout`, which is 2s (DQ_CALL_TIMEOUT): \
-                 write `call_total = \"2s\"` or more",
+                &[("call_deadline", "1s"), ("call_timeout", "2s")],
+                "`call_deadline` is 1s (DQ_CALL_DEADLINE), but it must be at least `call_timeout`, which is 2s (DQ_CALL_TIMEOUT): \
+                 write `call_deadline = \"2s\"` or more",
             ),
             (
                 &[("durability", "wait(0, 1s)")],
@@ -254,16 +253,16 @@ mod tests {
         let cases: [Case<'_>; 15] = [
             (&[], ""),
             (&[("lookahead", "50ms")], ""),
-            (&[("history", "100"), ("history_after", "30d")], ""),
-            (&[("history", "0")], ""),
-            (&[("batch", "1000"), ("batch_bytes", "16777216")], ""),
+            (&[("history_max", "100"), ("history_retention", "30d")], ""),
+            (&[("history_max", "0")], ""),
+            (&[("batch_size", "1000"), ("batch_bytes", "16777216")], ""),
             (&[("cluster_concurrency", "5")], ""),
             (&[("group_concurrency", "2"), ("group_burst", "3")], ""),
             (
-                &[("concurrency", "0"), ("dead_most", "0"), ("unacked_age", "4000d")],
+                &[("concurrency", "0"), ("dead_max", "0"), ("park_timeout", "4000d")],
                 "`concurrency` of topic `t` is 0 (DQ_CONCURRENCY), but it must be between 1 and 100000: write `concurrency = 1` or more\n\
-                 `unacked_age` of topic `t` is 4000d (DQ_UNACKED_AGE), but it must be between 1ms and 3650d: write `unacked_age = \"3650d\"` or less\n\
-                 `dead_most` of topic `t` is 0 (DQ_DEAD_MOST), but it must be between 1 and 10000000: write `dead_most = 1` or more",
+                 `park_timeout` of topic `t` is 4000d (DQ_PARK_TIMEOUT), but it must be between 1ms and 3650d: write `park_timeout = \"3650d\"` or less\n\
+                 `dead_max` of topic `t` is 0 (DQ_DEAD_MAX), but it must be between 1 and 10000000: write `dead_max = 1` or more",
             ),
             (
                 &[("lookahead", "51ms")],
@@ -274,17 +273,17 @@ mod tests {
                 "`lookahead` of topic `t` is 1ms 500us (DQ_LOOKAHEAD), but it must be whole milliseconds: write `lookahead = \"1ms\"`",
             ),
             (
-                &[("history", "101"), ("history_after", "31d")],
-                "`history` of topic `t` is 101 (DQ_HISTORY), but it must be between 0 and 100: write `history = 100` or less\n\
-                 `history_after` of topic `t` is 31d (DQ_HISTORY_AFTER), but it must be between 0s and 30d: write `history_after = \"30d\"` or less",
+                &[("history_max", "101"), ("history_retention", "31d")],
+                "`history_max` of topic `t` is 101 (DQ_HISTORY_MAX), but it must be between 0 and 100: write `history_max = 100` or less\n\
+                 `history_retention` of topic `t` is 31d (DQ_HISTORY_RETENTION), but it must be between 0s and 30d: write `history_retention = \"30d\"` or less",
             ),
             (
-                &[("history_after", "1d")],
-                "`history_after` of topic `t` is 1d (DQ_HISTORY_AFTER), but it must be 0s where `history` is not set: write `history = 20` beside it",
+                &[("history_retention", "1d")],
+                "`history_retention` of topic `t` is 1d (DQ_HISTORY_RETENTION), but it must be 0s where `history_max` is not set: write `history_max = 20` beside it",
             ),
             (
-                &[("batch", "1001"), ("batch_bytes", "0")],
-                "`batch` of topic `t` is 1001 (DQ_BATCH), but it must be between 1 and 1000: write `batch = 1000` or less\n\
+                &[("batch_size", "1001"), ("batch_bytes", "0")],
+                "`batch_size` of topic `t` is 1001 (DQ_BATCH_SIZE), but it must be between 1 and 1000: write `batch_size = 1000` or less\n\
                  `batch_bytes` of topic `t` is 0 (DQ_BATCH_BYTES), but it must be between 1 and 16777216: write `batch_bytes = 1` or more",
             ),
             (

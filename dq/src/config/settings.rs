@@ -11,7 +11,7 @@ use crate::job::RetryPolicy;
 use crate::listener::{AckMode, OnBlocked, OnTimeout};
 use crate::store::Durability;
 use crate::store::Rate;
-use crate::time::LONGEST_DELAY;
+use crate::time::MAX_DELAY;
 
 /// Puts a value into the settings.
 pub(crate) type Put<S> = Arc<dyn Fn(&mut S) + Send + Sync>;
@@ -102,7 +102,7 @@ macro_rules! settings {
 }
 
 node_settings!(settings
-    /// Settings of a node, or of a provider without a node. The default of `lease`, `renewal`, `call_timeout` and `call_total` is the
+    /// Settings of a node, or of a provider without a node. The default of `lease`, `heartbeat_interval`, `call_timeout` and `call_deadline` is the
     /// nearest value that fits to those of them, and to the `durability`, that were set.
     NodeSettings);
 topic_settings!(settings
@@ -119,7 +119,7 @@ impl TopicSettings {
 
 impl NodeSettings {
     /// The most jobs in one `add_many`.
-    pub const MOST_BATCH: usize = 1_000;
+    pub const MAX_BATCH: usize = 1_000;
 }
 
 /// The setter of a setting in the builder: what it takes depends on the type, and `set` of the builder puts it into the settings.
@@ -147,8 +147,8 @@ macro_rules! setter {
             policy.into_setting(); $($doc)+ }
     };
     ($settings:ident $name:ident [OnBlocked] $($doc:tt)+) => {
-        $crate::config::setter! { @ $settings $name(on_blocked: impl $crate::config::IntoSetting<OnBlocked>)
-            on_blocked.into_setting(); $($doc)+ }
+        $crate::config::setter! { @ $settings $name(group_on_blocked: impl $crate::config::IntoSetting<OnBlocked>)
+            group_on_blocked.into_setting(); $($doc)+ }
     };
     ($settings:ident $name:ident [$type:ty] $($doc:tt)+) => {
         $crate::config::setter! { @ $settings $name(value: $type) Ok(value); $($doc)+ }

@@ -5,7 +5,7 @@ use std::fmt;
 use super::source::SourceLocation;
 
 /// How many names one line of the log has.
-const MOST_LISTED: usize = 50;
+const MAX_LISTED: usize = 50;
 
 /// A variable, or a topic of the config file, that this node does not use.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,8 +60,8 @@ impl AllUnused {
 }
 
 fn listed(all: &[Unused]) -> String {
-    let names: Vec<_> = all.iter().take(MOST_LISTED).map(Unused::to_string).collect();
-    let more = all.len().saturating_sub(MOST_LISTED);
+    let names: Vec<_> = all.iter().take(MAX_LISTED).map(Unused::to_string).collect();
+    let more = all.len().saturating_sub(MAX_LISTED);
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
     format!("{}{more}", names.join(", "))
 }
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn a_line_of_the_log_is_bounded() {
-        let many: Vec<_> = (0..MOST_LISTED + 7).map(|i| Unused::new(&format!("DQ_{i}"), None, None)).collect();
+        let many: Vec<_> = (0..MAX_LISTED + 7).map(|i| Unused::new(&format!("DQ_{i}"), None, None)).collect();
         assert!(listed(&many).ends_with("`DQ_49` and 7 more"), "{}", listed(&many));
         assert_eq!(listed(&many[..2]), "`DQ_0`, `DQ_1`");
     }

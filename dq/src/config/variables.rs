@@ -50,7 +50,7 @@ pub(crate) fn read(variables: &Variables, topics: Option<&[&str]>) -> Layer {
             [] => names.unused(name, topics, &mut layer),
             [setting] if value.trim().is_empty() => {
                 let why = "the variable is set and empty: unset it, or give it a value".into();
-                layer.problems.push(SettingProblem::BadValue { setting: setting.clone(), at: source, why });
+                layer.problems.push(SettingProblem::InvalidValue { setting: setting.clone(), at: source, why });
             }
             [_] if name == STORE => layer.store = Some((value.clone(), source)),
             [Setting { topic, key }] => {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 
 use super::problems::StartError;
-use crate::job::BadName;
+use crate::job::InvalidName;
 use crate::provider::CallError;
 use crate::store::StoreError;
 
@@ -18,7 +18,7 @@ pub enum Error {
     /// A call of a provider was not done, or the outcome is unknown.
     Call(CallError),
     /// A name is not valid.
-    Name(BadName),
+    Name(InvalidName),
     /// An error of the program itself, so that `?` works in a `main` that returns this type.
     Other(Box<dyn std::error::Error + Send + Sync>),
 }
@@ -75,7 +75,7 @@ macro_rules! from {
         }
     )+ };
 }
-from!(Start(StartError), Store(StoreError), Call(CallError), Name(BadName),);
+from!(Start(StartError), Store(StoreError), Call(CallError), Name(InvalidName),);
 
 impl From<io::Error> for Error {
     fn from(error: io::Error) -> Self {

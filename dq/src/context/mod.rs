@@ -43,6 +43,6 @@ pub use node::handle::Context;
 #[doc(hidden)]
 pub use node::{BroadcastPlan, Plan, Running, TopicPlan, start};
 #[doc(hidden)]
-pub use problems::{BadStoreUrl, ListenerAt, Need, Problem};
+pub use problems::{InvalidStoreUrl, ListenerAt, Need, Problem};
 
 use crate::environment::panic_message;

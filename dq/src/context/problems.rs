@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 
 use crate::config::{SettingProblem, Source, SourceLocation, did_you_mean};
-use crate::job::BadName;
+use crate::job::InvalidName;
 use crate::listener::Provided;
 use crate::store::StoreError;
 
@@ -42,7 +42,7 @@ pub enum Problem {
         /// The call of `ContextFactory::new`.
         at: SourceLocation,
         /// What is wrong with it.
-        bad: BadName,
+        bad: InvalidName,
     },
     /// No listener is linked or named, and the program did not call `.without_listeners()`.
     #[error(
@@ -64,7 +64,7 @@ pub enum Problem {
         /// The listener that names it.
         listener: ListenerAt,
         /// What is wrong with it.
-        bad: BadName,
+        bad: InvalidName,
     },
     /// A topic has more than one listener.
     #[error("topic `{topic}` has {} listeners, one is allowed: {}", .listeners.len(), listed(.listeners))]
@@ -161,7 +161,7 @@ pub enum Problem {
         /// The URL, without secrets.
         url: String,
         /// Why.
-        why: BadStoreUrl,
+        why: InvalidStoreUrl,
     },
     /// The directory of a `file:` store cannot be opened. The error says what to do.
     #[error("the store {url}{} does not open: {}", from(.at.as_ref()), short(.error))]
@@ -324,7 +324,7 @@ impl std::error::Error for StartError {}
 /// Why a URL names no store of this build.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum BadStoreUrl {
+pub enum InvalidStoreUrl {
     /// dq knows no such scheme.
     #[error("there is no scheme `{scheme}`{}; {BUILT}", suggested(.suggestion.as_deref()))]
     UnknownScheme {
@@ -341,7 +341,7 @@ pub enum BadStoreUrl {
     },
     /// The name after `memory:` is not valid.
     #[error("{0}")]
-    Name(BadName),
+    Name(InvalidName),
     /// What follows `file:` names no directory.
     #[error(
         "`file:{given}` names no directory: write `file:./dq-data/NAME` for one below the working directory, or \

@@ -16,7 +16,7 @@ use crate::store::{Interest, Party, Signal, Signals, Store, StoreError};
 /// The longest pause after the first failure. Each pause is a random part of its longest, at least a quarter.
 const PAUSE: Duration = Duration::from_secs(1);
 /// The longest pause after any failure.
-const LONGEST_PAUSE: Duration = Duration::from_secs(8);
+const MAX_PAUSE: Duration = Duration::from_secs(8);
 
 enum SubscriptionState {
     /// After a pause, if an attempt has failed before.
@@ -114,7 +114,7 @@ impl Subscription {
     }
 
     fn subscribe_later(&mut self) {
-        let end = self.environment.now() + self.environment.growing_pause(PAUSE, LONGEST_PAUSE, self.failures, 4);
+        let end = self.environment.now() + self.environment.growing_pause(PAUSE, MAX_PAUSE, self.failures, 4);
         self.subscribe(Some(self.environment.sleep_until(end)));
     }
 

@@ -17,7 +17,7 @@ use super::{Boottime, Clock};
 /// The first wait for running handlers to return.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 /// The longest wait for running handlers to return.
-const LONGEST_WAIT: Duration = Duration::from_secs(600);
+const MAX_WAIT: Duration = Duration::from_secs(600);
 /// How many jobs whose group has died may run at once.
 const SMALL_GROUP: usize = 8;
 
@@ -417,7 +417,7 @@ impl Ticket {
             self.process.announce();
             return Outlook::Beside(entry);
         };
-        let wait = super::doubled(FIRST_WAIT, LONGEST_WAIT, state.waits);
+        let wait = super::doubled(FIRST_WAIT, MAX_WAIT, state.waits);
         if now < since + wait {
             return Outlook::Wait(Some(too_long_at.min(since + wait)));
         }

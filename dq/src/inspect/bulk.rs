@@ -3,7 +3,7 @@
 use super::filter::JobFilter;
 use super::inspector::Inspector;
 use crate::job::{JobId, State};
-use crate::provider::{Call, CallError, Change, Refusal, Swept, TopicProvider};
+use crate::provider::{BulkResult, Call, CallError, Change, Refusal, TopicProvider};
 use crate::store::{CommandKind, Cursor};
 use crate::time::Timestamp;
 
@@ -31,7 +31,7 @@ pub struct Bulk {
     action: BulkAction,
     after: Option<Cursor>,
     over: bool,
-    progress: Swept,
+    progress: BulkResult,
 }
 
 impl Inspector {
@@ -53,7 +53,7 @@ impl Bulk {
         filter: JobFilter,
         action: BulkAction,
     ) -> Self {
-        Self { inspector, topic, state, filter, action, after: None, over: false, progress: Swept::default() }
+        Self { inspector, topic, state, filter, action, after: None, over: false, progress: BulkResult::default() }
     }
 
     /// Continues where another bulk change stopped; see [`cursor`](Self::cursor).
@@ -69,7 +69,7 @@ impl Bulk {
     }
 
     /// How far it has come.
-    pub const fn progress(&self) -> Swept {
+    pub const fn progress(&self) -> BulkResult {
         self.progress
     }
 
@@ -80,7 +80,7 @@ impl Bulk {
     ///
     /// # Errors
     /// [`CallError`]; call it again to continue with the same page. Jobs of the page may have been changed.
-    pub async fn step(&mut self) -> Result<Option<Swept>, CallError> {
+    pub async fn step(&mut self) -> Result<Option<BulkResult>, CallError> {
         if self.over {
             return Ok(None);
         }

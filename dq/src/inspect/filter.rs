@@ -2,13 +2,13 @@
 
 use serde::Serialize;
 
-use super::job::InspectedJob;
+use super::job::JobSummary;
 use crate::job::State;
 use crate::store::Cursor;
 use crate::time::Timestamp;
 
 /// The most jobs in a page.
-pub const MOST_JOBS: usize = 100;
+pub const MAX_JOBS: usize = 100;
 
 /// Which jobs of one state a page shows. A condition that is `None` holds for every job.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -21,9 +21,9 @@ pub struct JobFilter {
     pub error: Option<String>,
     /// It has failed this often at least.
     pub attempts: Option<u16>,
-    /// Its [time](InspectedJob::at) is this or later. The read begins there, so it is cheap. It says nothing of RUNNING jobs.
+    /// Its [time](JobSummary::at) is this or later. The read begins there, so it is cheap. It says nothing of RUNNING jobs.
     pub from: Option<Timestamp>,
-    /// Its [time](InspectedJob::at) is earlier. The read ends there. It says nothing of RUNNING jobs.
+    /// Its [time](JobSummary::at) is earlier. The read ends there. It says nothing of RUNNING jobs.
     pub until: Option<Timestamp>,
 }
 
@@ -33,7 +33,7 @@ pub struct JobFilter {
 #[non_exhaustive]
 pub struct JobsPage {
     /// The jobs, in order of their time, then of their id.
-    pub jobs: Vec<InspectedJob>,
+    pub jobs: Vec<JobSummary>,
     /// How many jobs were looked at.
     pub looked_at: usize,
     /// The time of the last job that was looked at, in ms: how far the page goes.
@@ -51,7 +51,7 @@ fn cursor<S: serde::Serializer>(next: &Option<Cursor>, to: S) -> Result<S::Ok, S
 
 impl JobFilter {
     /// Whether it lets a job through.
-    pub fn takes(&self, job: &InspectedJob) -> bool {
+    pub fn matches(&self, job: &JobSummary) -> bool {
         let Self { id_prefix, header, error, attempts, from, until } = self;
         id_prefix.as_ref().is_none_or(|prefix| job.id.as_str().starts_with(prefix.as_str()))
             && header.as_ref().is_none_or(|header| job.headers.contains(header))
@@ -69,7 +69,7 @@ impl JobFilter {
     }
 
     /// Whether no later job of the list can be let through.
-    pub(super) fn is_past(&self, job: &InspectedJob) -> bool {
+    pub(super) fn is_past(&self, job: &JobSummary) -> bool {
         matches!((self.until, job.at), (Some(until), Some(at)) if until <= at)
     }
 }

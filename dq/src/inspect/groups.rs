@@ -12,11 +12,11 @@ use crate::time::Timestamp;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = Groups))]
 #[non_exhaustive]
-pub struct InspectedGroups {
+pub struct GroupsPage {
     /// The topic.
     pub topic: TopicName,
     /// The groups, in the order of their names; at most 100.
-    pub groups: Vec<InspectedGroup>,
+    pub groups: Vec<GroupSummary>,
     /// The group after which the next page begins; `None` means that this was the last.
     pub next: Option<GroupName>,
 }
@@ -25,7 +25,7 @@ pub struct InspectedGroups {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = Group))]
 #[non_exhaustive]
-pub struct InspectedGroup {
+pub struct GroupSummary {
     /// Its name.
     pub group: GroupName,
     /// How many of its jobs wait for a seat. A job that is due much later joins two or three minutes before it is due.
@@ -38,7 +38,7 @@ pub struct InspectedGroup {
     /// It is paused: no node takes its jobs.
     pub pause: Option<Pause>,
     /// When its rate lets the next job start, if it has spent it.
-    pub opens: Option<Timestamp>,
+    pub rate_opens_at: Option<Timestamp>,
 }
 
 /// A job that has a seat in its group.
@@ -72,18 +72,18 @@ impl fmt::Display for GroupSeat {
             (State::Running, Some(node), _) => write!(f, "runs on {node}"),
             (State::Running, None, _) => f.write_str("runs"),
             (State::Delayed, _, Some(due)) => write!(f, "runs again at {due}"),
-            (state, ..) => write!(f, "is {}", state.word()),
+            (state, ..) => write!(f, "is {}", state.as_str()),
         }
     }
 }
 
-impl InspectedGroup {
+impl GroupSummary {
     pub(super) fn new(GroupSeen { name, waiting, seats, is_full, pause, opens }: GroupSeen) -> Self {
         let seats: Vec<_> = seats.into_iter().map(GroupSeat::new).collect();
         let stopped_by = seats
             .iter()
             .find(|_| is_full && pause.is_none() && opens.is_none() && seats.iter().all(GroupSeat::stops))
             .map(|seat| seat.id.clone());
-        Self { group: name, waiting, seats, stopped_by, pause, opens }
+        Self { group: name, waiting, seats, stopped_by, pause, rate_opens_at: opens }
     }
 }

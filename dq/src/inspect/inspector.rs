@@ -1,36 +1,36 @@
 //! The handle.
 
-use super::filter::{JobFilter, JobsPage, MOST_JOBS};
-use super::groups::{InspectedGroup, InspectedGroups};
-use super::history::PastMove;
-use super::job::{InspectedJob, OldestJob};
-use super::reason::Reason;
+use super::filter::{JobFilter, JobsPage, MAX_JOBS};
+use super::groups::{GroupSummary, GroupsPage};
+use super::history::HistoryEntry;
+use super::job::{JobSummary, OldestJob};
+use super::reason::NotRunReason;
 use super::runs::running;
-use super::topic::{InspectedTopic, TopicsPage, holder_of};
+use super::topic::{TopicSummary, TopicsPage, holder_of};
 use super::why::{Why, missing, of_group, reasons};
 use crate::job::{GroupName, JobId, State, ToJobId};
 use crate::provider::{CallError, Invalid, Provider, TopicProvider};
-use crate::store::step::{MOST_JOBS as MOST_RECORDS, USUAL_BYTES};
-use crate::store::{Cursor, DueCount, GroupsRequest, JobPlace, MOST_GROUPS, MOST_NODES, PageRequest};
+use crate::store::step::{DEFAULT_BYTES, MAX_JOBS as MAX_RECORDS};
+use crate::store::{Cursor, DueCount, GroupsRequest, JobPlace, MAX_GROUPS, MAX_NODES, PageRequest};
 use crate::time::Timestamp;
 
 /// The most topics in a page.
-pub const MOST_TOPICS: usize = 18;
+pub const MAX_TOPICS: usize = 18;
 
 /// How many topics are asked for follow-ups of another one.
-const MOST_SOURCES: usize = 12;
+const MAX_SOURCES: usize = 12;
 
 /// How many commands a listing of names takes at most.
 const LISTING: usize = 2;
 
 /// How many jobs a filter looks at in one page at most.
-pub const MOST_LOOKED_AT: usize = 10_000;
+pub const MAX_LOOKED_AT: usize = 10_000;
 
 /// How many pages of the store one read takes at most.
-const MOST_READS: usize = 10;
+const MAX_READS: usize = 10;
 
 /// Looks at the topics of an app. Made by [`Provider::inspect`]; cheap to clone. Every read is cancel safe, changes nothing, and
-/// waits for the store at most `call_total` (10 s by default) for each of its queries.
+/// waits for the store at most `call_deadline` (10 s by default) for each of its queries.
 #[derive(Debug, Clone)]
 pub struct Inspector {
     pub(super) provider: Provider,
@@ -46,24 +46,24 @@ impl Inspector {
     }
 
     /// Reads a page of the topics that hold anything, behind the name `after`, in the order of their names: up to
-    /// [`MOST_TOPICS`]. Their nodes are left out. It costs 20 commands of the store at most, however many topics there are: one for
+    /// [`MAX_TOPICS`]. Their nodes are left out. It costs 20 commands of the store at most, however many topics there are: one for
     /// each topic, and two for every 500 names that it looks at. On Redis each of these names also costs a short check. A page can be short, or empty, where many names hold nothing: then
     /// [`next`](TopicsPage::next) says how far it looked. On Redis the directory forgets these names. A topic that the store cannot show
-    /// hides no other one: its row has the [`error`](InspectedTopic::error).
+    /// hides no other one: its row has the [`error`](TopicSummary::error).
     ///
     /// # Errors
     /// [`CallError`].
     pub async fn topics(&self, after: Option<&str>) -> Result<TopicsPage, CallError> {
-        self.topics_up_to(MOST_TOPICS, after).await
+        self.topics_up_to(MAX_TOPICS, after).await
     }
 
-    /// Reads a smaller page of [`topics`](Self::topics): up to `most`, 1 to [`MOST_TOPICS`], with two commands more than these at most. It
+    /// Reads a smaller page of [`topics`](Self::topics): up to `most`, 1 to [`MAX_TOPICS`], with two commands more than these at most. It
     /// leaves room for another read of whoever may take 20 commands.
     ///
     /// # Errors
     /// [`CallError`].
     pub async fn topics_up_to(&self, most: usize, after: Option<&str>) -> Result<TopicsPage, CallError> {
-        let most = most.clamp(1, MOST_TOPICS);
+        let most = most.clamp(1, MAX_TOPICS);
         let (mut names, mut next) = (Vec::new(), after.map(str::to_owned));
         for listings in 1.. {
             // Each listing takes two commands from the topics of the page.
@@ -81,9 +81,9 @@ impl Inspector {
         let mut topics = Vec::with_capacity(names.len());
         for name in names {
             topics.push(match self.of(name.as_str())?.overview(0).await {
-                Ok(seen) => InspectedTopic::new(name, seen),
+                Ok(seen) => TopicSummary::new(name, seen),
                 Err(error) => match error.of_store() {
-                    Some(why) if why.may_be_of_topic() => InspectedTopic::unreadable(name, why.to_string()),
+                    Some(why) if why.may_be_of_topic() => TopicSummary::unreadable(name, why.to_string()),
                     _ => return Err(error),
                 },
             });
@@ -95,9 +95,9 @@ impl Inspector {
     ///
     /// # Errors
     /// [`CallError`].
-    pub async fn topic(&self, topic: &str) -> Result<InspectedTopic, CallError> {
+    pub async fn topic(&self, topic: &str) -> Result<TopicSummary, CallError> {
         let provider = self.of(topic)?;
-        Ok(InspectedTopic::new(provider.name().clone(), provider.overview(MOST_NODES).await?))
+        Ok(TopicSummary::new(provider.name().clone(), provider.overview(MAX_NODES).await?))
     }
 
     /// Reads a job; `None` if there is none. It costs one query, and does not name the node that runs the job;
@@ -105,13 +105,13 @@ impl Inspector {
     ///
     /// # Errors
     /// [`CallError`].
-    pub async fn job(&self, topic: &str, id: impl ToJobId) -> Result<Option<InspectedJob>, CallError> {
+    pub async fn job(&self, topic: &str, id: impl ToJobId) -> Result<Option<JobSummary>, CallError> {
         let stored = self.of(topic)?.stored(id.to_job_id()?).await?;
-        Ok(stored.map(InspectedJob::new))
+        Ok(stored.map(JobSummary::new))
     }
 
-    /// Reads a page of the jobs in one state that `filter` lets through, behind `after`: up to [`MOST_JOBS`]. It looks at up to
-    /// [`MOST_LOOKED_AT`] jobs with up to 10 queries of 1 MiB each (8 of two commands each for RUNNING jobs), and says how far it looked.
+    /// Reads a page of the jobs in one state that `filter` lets through, behind `after`: up to [`MAX_JOBS`]. It looks at up to
+    /// [`MAX_LOOKED_AT`] jobs with up to 10 queries of 1 MiB each (8 of two commands each for RUNNING jobs), and says how far it looked.
     ///
     /// # Errors
     /// [`CallError`].
@@ -128,22 +128,22 @@ impl Inspector {
         }
         let mut page = JobsPage { jobs: Vec::new(), looked_at: 0, looked_until: None, next: None };
         let mut after = after.or_else(|| filter.start(state));
-        let limit = if *filter == JobFilter::default() { MOST_JOBS } else { MOST_RECORDS };
-        for _ in 0..MOST_READS {
-            let read = provider.page(PageRequest { state, after, limit, bytes: USUAL_BYTES }).await?;
+        let limit = if *filter == JobFilter::default() { MAX_JOBS } else { MAX_RECORDS };
+        for _ in 0..MAX_READS {
+            let read = provider.page(PageRequest { state, after, limit, bytes: DEFAULT_BYTES }).await?;
             let count = read.jobs.len();
             for (n, stored) in read.jobs.into_iter().enumerate() {
                 let here = cursor_of(&stored.place, &stored.id);
-                let job = InspectedJob::new(stored);
+                let job = JobSummary::new(stored);
                 if filter.is_past(&job) {
                     return Ok(page);
                 }
                 page.looked_at += 1;
                 page.looked_until = job.at.map(Timestamp::as_millis);
-                if filter.takes(&job) {
+                if filter.matches(&job) {
                     page.jobs.push(job);
                 }
-                if page.jobs.len() == MOST_JOBS && (n + 1 < count || read.next.is_some()) {
+                if page.jobs.len() == MAX_JOBS && (n + 1 < count || read.next.is_some()) {
                     page.next = Some(here);
                     return Ok(page);
                 }
@@ -169,18 +169,18 @@ impl Inspector {
     }
 
     /// Reads what happened to a job so far, oldest first: empty where its topic keeps no histories, or has forgotten this one. The setting
-    /// `history` of a topic makes it keep them, and `history_after` for a time after the end of the job. It costs one query of about
+    /// `history_max` of a topic makes it keep them, and `history_retention` for a time after the end of the job. It costs one query of about
     /// 4 KiB.
     ///
     /// # Errors
     /// [`CallError`].
-    pub async fn history(&self, topic: &str, id: impl ToJobId) -> Result<Vec<PastMove>, CallError> {
+    pub async fn history(&self, topic: &str, id: impl ToJobId) -> Result<Vec<HistoryEntry>, CallError> {
         self.history_of(&self.of(topic)?, id.to_job_id()?).await
     }
 
-    async fn history_of(&self, provider: &TopicProvider, id: JobId) -> Result<Vec<PastMove>, CallError> {
+    async fn history_of(&self, provider: &TopicProvider, id: JobId) -> Result<Vec<HistoryEntry>, CallError> {
         let history = provider.history(id).await?.unwrap_or_default();
-        Ok(history.into_iter().map(PastMove::new).collect())
+        Ok(history.into_iter().map(HistoryEntry::new).collect())
     }
 
     /// Reads a page of the groups of a topic that have jobs or are paused, after the group `after`, in the order of their names: up to 100, each with the
@@ -188,13 +188,13 @@ impl Inspector {
     ///
     /// # Errors
     /// [`CallError`].
-    pub async fn groups(&self, topic: &str, after: Option<&str>) -> Result<InspectedGroups, CallError> {
+    pub async fn groups(&self, topic: &str, after: Option<&str>) -> Result<GroupsPage, CallError> {
         let (provider, after) = (self.of(topic)?, after.map(GroupName::new).transpose().map_err(Invalid::BadGroup)?);
-        let request = GroupsRequest { after, only: None, limit: MOST_GROUPS };
+        let request = GroupsRequest { after, only: None, limit: MAX_GROUPS };
         let page = provider.groups(request).await?;
         let next = page.groups.last().map(|last| last.name.clone()).filter(|_| page.more);
-        let groups = page.groups.into_iter().map(InspectedGroup::new).collect();
-        Ok(InspectedGroups { topic: provider.name().clone(), groups, next })
+        let groups = page.groups.into_iter().map(GroupSummary::new).collect();
+        Ok(GroupsPage { topic: provider.name().clone(), groups, next })
     }
 
     /// Says why a job has not run, and what happened to it, also to one that is gone. It costs up to five commands of the store; two
@@ -205,19 +205,19 @@ impl Inspector {
     /// [`CallError`].
     pub async fn why(&self, topic: &str, id: impl ToJobId) -> Result<Why, CallError> {
         let (provider, id) = (self.of(topic)?, id.to_job_id()?);
-        let mut job = provider.stored(id.clone()).await?.map(InspectedJob::new);
-        let mut seen = InspectedTopic::new(provider.name().clone(), provider.overview(MOST_NODES).await?);
+        let mut job = provider.stored(id.clone()).await?.map(JobSummary::new);
+        let mut seen = TopicSummary::new(provider.name().clone(), provider.overview(MAX_NODES).await?);
         let (mut earlier, mut grouped) = (DueCount::default(), None);
         if let Some(job) = &mut job {
-            job.clock = seen.clock;
+            job.store_time = seen.store_time;
             match (job.state, job.at) {
-                (State::Delayed, Some(due)) if due <= seen.clock => {
+                (State::Delayed, Some(due)) if due <= seen.store_time => {
                     earlier =
                         provider.due_counts(vec![Timestamp::EPOCH, due]).await?.first().copied().unwrap_or_default();
                     if let Some(group) = job.group.clone() {
                         let request = GroupsRequest { after: None, only: Some(group), limit: 1 };
                         let group = provider.groups(request).await?.groups.pop();
-                        grouped = group.and_then(|seen| of_group(seen, &id, job.clock));
+                        grouped = group.and_then(|seen| of_group(seen, &id, job.store_time));
                     }
                 }
                 (State::Running, _) => {
@@ -232,7 +232,7 @@ impl Inspector {
         let reasons = match &job {
             Some(job) => reasons(&seen, job, earlier, grouped),
             None => {
-                let taken = provider.taken(id).await?.filter(|until| *until > seen.clock);
+                let taken = provider.taken(id).await?.filter(|until| *until > seen.store_time);
                 missing(&seen, &history, taken, self.follow_ups_for(&provider).await?)
             }
         };
@@ -240,13 +240,13 @@ impl Inspector {
     }
 
     /// Which of the first topics of the app have follow-ups for this one.
-    async fn follow_ups_for(&self, target: &TopicProvider) -> Result<Vec<Reason>, CallError> {
+    async fn follow_ups_for(&self, target: &TopicProvider) -> Result<Vec<NotRunReason>, CallError> {
         let mut waiting = Vec::new();
-        for from in self.provider.topic_names(None, MOST_SOURCES).await?.names {
-            let seen = self.of(from.as_str())?.outbox(MOST_RECORDS).await?;
+        for from in self.provider.topic_names(None, MAX_SOURCES).await?.names {
+            let seen = self.of(from.as_str())?.outbox(MAX_RECORDS).await?;
             if let Some(seen) = seen.into_iter().find(|seen| seen.target == *target.name()) {
                 let since = Timestamp::floor_micros(seen.oldest);
-                waiting.push(Reason::FollowUpsWait { from, waiting: seen.waiting, since });
+                waiting.push(NotRunReason::FollowUpsWait { from, waiting: seen.waiting, since });
             }
         }
         Ok(waiting)

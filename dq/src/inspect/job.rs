@@ -10,7 +10,7 @@ use crate::time::Timestamp;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = Job))]
 #[non_exhaustive]
-pub struct InspectedJob {
+pub struct JobSummary {
     /// Its id.
     pub id: JobId,
     /// Its state.
@@ -51,14 +51,14 @@ pub struct InspectedJob {
     pub unreadable: Option<String>,
     /// The clock of the store; only in an answer of [`why`](super::Inspector::why).
     #[serde(skip_serializing_if = "is_unset")]
-    pub clock: Timestamp,
+    pub store_time: Timestamp,
 }
 
 fn is_unset(clock: &Timestamp) -> bool {
     *clock == Timestamp::EPOCH
 }
 
-impl InspectedJob {
+impl JobSummary {
     pub(super) fn new(stored: Stored) -> Self {
         let (state, bytes) = (stored.place.state(), stored.record.as_bytes().len());
         let (at, node) = (stored.place.at(), stored.place.node().cloned());
@@ -88,7 +88,7 @@ impl InspectedJob {
             kept_state_bytes: metadata.state.map_or(0, |state| state.as_bytes().len()),
             result_bytes: metadata.result.map_or(0, |result| result.as_bytes().len()),
             unreadable,
-            clock: Timestamp::EPOCH,
+            store_time: Timestamp::EPOCH,
         }
     }
 }

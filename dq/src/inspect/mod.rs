@@ -4,8 +4,8 @@
 //! types. All its answers can be serialized: times are milliseconds since the Unix epoch, durations milliseconds. No answer has
 //! payloads.
 //!
-//! Every read is bounded: a page has at most [`MOST_TOPICS`] topics or [`MOST_JOBS`] jobs, and a filter looks at no more than
-//! [`MOST_LOOKED_AT`] jobs at once. A page says how far it looked, and where the next one continues. Reads show no one moment: what moves between two of
+//! Every read is bounded: a page has at most [`MAX_TOPICS`] topics or [`MAX_JOBS`] jobs, and a filter looks at no more than
+//! [`MAX_LOOKED_AT`] jobs at once. A page says how far it looked, and where the next one continues. Reads show no one moment: what moves between two of
 //! them may be missing or appear twice.
 //!
 //! ```no_run
@@ -36,18 +36,18 @@ mod topic;
 mod why;
 
 pub use bulk::{Bulk, BulkAction};
-pub use doctor::{Doctor, DoctorProgress, Finding, FindingCode, MOST_FINDINGS, Repaired, Severity};
-pub use filter::{JobFilter, JobsPage, MOST_JOBS};
-pub use groups::{GroupSeat, InspectedGroup, InspectedGroups};
-pub use history::PastMove;
-pub use inspector::{Inspector, MOST_LOOKED_AT, MOST_TOPICS};
-pub use job::{InspectedJob, OldestJob};
-pub use nodes::InspectedNodes;
-pub use past::{Past, PastSpan, PastSpans};
+pub use doctor::{Doctor, DoctorProgress, Finding, FindingCode, MAX_FINDINGS, Repaired, Severity};
+pub use filter::{JobFilter, JobsPage, MAX_JOBS};
+pub use groups::{GroupSeat, GroupSummary, GroupsPage};
+pub use history::HistoryEntry;
+pub use inspector::{Inspector, MAX_LOOKED_AT, MAX_TOPICS};
+pub use job::{JobSummary, OldestJob};
+pub use nodes::NodesPage;
+pub use past::{RunStats, StatsBucket, StatsBuckets};
 pub use rates::Rates;
-pub use reason::Reason;
+pub use reason::NotRunReason;
 pub use timeline::{Bucket, Scale, Timeline};
-pub use topic::{DueByPriority, InspectedNode, InspectedTopic, TopicsPage};
+pub use topic::{DueByPriority, NodeSummary, TopicSummary, TopicsPage};
 pub use why::Why;
 
 #[doc(no_inline)]

@@ -3,28 +3,28 @@
 use serde::Serialize;
 
 use super::inspector::Inspector;
-use super::topic::InspectedNode;
+use super::topic::NodeSummary;
 use crate::job::{NodeId, TopicName};
 use crate::provider::CallError;
-use crate::store::{MOST_NODES, NodesRequest};
+use crate::store::{MAX_NODES, NodesRequest};
 use crate::time::Timestamp;
 
 /// A page of the nodes of a topic.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = Nodes))]
 #[non_exhaustive]
-pub struct InspectedNodes {
+pub struct NodesPage {
     /// The topic.
     pub topic: TopicName,
     /// The store's clock.
-    pub clock: Timestamp,
+    pub store_time: Timestamp,
     /// How many nodes hold jobs of the topic.
-    pub holders: usize,
+    pub nodes_holding: usize,
     /// Nodes that hold jobs, in the order of their names; at most 100.
-    pub nodes: Vec<InspectedNode>,
+    pub nodes: Vec<NodeSummary>,
     /// The nodes that wait for the next job, each with the time at which it comes at the latest. A time that has passed means that the
     /// node did not come.
-    pub watchers: Vec<InspectedNode>,
+    pub watchers: Vec<NodeSummary>,
     /// The node behind which the next page begins; `None` means that this was the last.
     pub next: Option<String>,
 }
@@ -38,16 +38,16 @@ impl Inspector {
     ///
     /// # Errors
     /// [`CallError`].
-    pub async fn nodes(&self, topic: &str, after: Option<&str>) -> Result<InspectedNodes, CallError> {
+    pub async fn nodes(&self, topic: &str, after: Option<&str>) -> Result<NodesPage, CallError> {
         let provider = self.of(topic)?;
-        let seen = super::InspectedTopic::new(provider.name().clone(), provider.overview(0).await?);
+        let seen = super::TopicSummary::new(provider.name().clone(), provider.overview(0).await?);
         let after = after.map(NodeId::new);
-        let page = provider.nodes(NodesRequest { after, limit: MOST_NODES, job: None }).await?;
-        Ok(InspectedNodes {
+        let page = provider.nodes(NodesRequest { after, limit: MAX_NODES, job: None }).await?;
+        Ok(NodesPage {
             topic: seen.topic,
-            clock: seen.clock,
-            holders: seen.holders,
-            nodes: page.nodes.into_iter().map(InspectedNode::holding).collect(),
+            store_time: seen.store_time,
+            nodes_holding: seen.nodes_holding,
+            nodes: page.nodes.into_iter().map(NodeSummary::holding).collect(),
             watchers: seen.watchers,
             next: page.next.map(|node| node.to_string()),
         })

@@ -17,24 +17,24 @@ const HOUR: u64 = 60;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[non_exhaustive]
-pub struct Past {
+pub struct RunStats {
     /// The store's clock.
     pub now: Timestamp,
     /// The last 60 minutes of UTC.
-    pub minutes: PastSpans,
+    pub minutes: StatsBuckets,
     /// The last 24 hours of UTC.
-    pub hours: PastSpans,
+    pub hours: StatsBuckets,
 }
 
 /// The minutes of an hour, or the hours of a day.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[non_exhaustive]
-pub struct PastSpans {
+pub struct StatsBuckets {
     /// All of it.
-    pub whole: PastSpan,
+    pub whole: StatsBucket,
     /// Its parts, the earliest first.
-    pub spans: Vec<PastSpan>,
+    pub spans: Vec<StatsBucket>,
 }
 
 /// What a topic did in a span of time. Only the nodes whose topic has `statistics = true` are counted. Lateness is the time from due to
@@ -42,7 +42,7 @@ pub struct PastSpans {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[non_exhaustive]
-pub struct PastSpan {
+pub struct StatsBucket {
     /// The first moment.
     pub from: Timestamp,
     /// The first moment behind it.
@@ -77,7 +77,7 @@ pub struct PastSpan {
     pub max_lateness: Option<Duration>,
 }
 
-impl PastSpan {
+impl StatsBucket {
     /// The sum of what was counted in so many minutes from one on.
     fn sum(counted: &[MinuteCounts], from: u64, minutes: u64) -> Self {
         let counts = MinuteCounts::sum(counted, from, from + minutes - 1);
@@ -104,7 +104,7 @@ impl Inspector {
     ///
     /// # Errors
     /// [`CallError`].
-    pub async fn past(&self, topic: &str) -> Result<Option<Past>, CallError> {
+    pub async fn run_stats(&self, topic: &str) -> Result<Option<RunStats>, CallError> {
         let provider = self.of(topic)?;
         let now = provider.overview(0).await?.counts.clock;
         let (from, to) = minutes_of(Scale::Hours, now);
@@ -112,20 +112,24 @@ impl Inspector {
         if counted.is_empty() {
             return Ok(None);
         }
-        Ok(Some(Past { now, minutes: spans(&counted, Scale::Minutes, now), hours: spans(&counted, Scale::Hours, now) }))
+        Ok(Some(RunStats {
+            now,
+            minutes: spans(&counted, Scale::Minutes, now),
+            hours: spans(&counted, Scale::Hours, now),
+        }))
     }
 
-    /// Reads one scale of the [`past`](Self::past) behind `now`, for whoever looks at many topics; nothing where the topic kept no
+    /// Reads one scale of the [`run_stats`](Self::run_stats) behind `now`, for whoever looks at many topics; nothing where the topic kept no
     /// statistics, and on the scale of days. It costs one query.
-    /// [`InspectedTopic::clock`](super::InspectedTopic::clock) is a good `now`, and [`rates`](super::InspectedTopic::rates) says
+    /// [`TopicSummary::clock`](super::TopicSummary::clock) is a good `now`, and [`rates`](super::TopicSummary::rates) says
     /// whether the topic keeps statistics.
     ///
     /// # Errors
     /// [`CallError`].
-    pub async fn past_of(&self, topic: &str, scale: Scale, now: Timestamp) -> Result<PastSpans, CallError> {
+    pub async fn past_of(&self, topic: &str, scale: Scale, now: Timestamp) -> Result<StatsBuckets, CallError> {
         let provider = self.of(topic)?;
         if scale == Scale::Days {
-            return Ok(PastSpans::default());
+            return Ok(StatsBuckets::default());
         }
         let (from, to) = minutes_of(scale, now);
         Ok(spans(&provider.statistics(from, to).await?, scale, now))
@@ -143,10 +147,10 @@ fn minutes_of(scale: Scale, now: Timestamp) -> (u64, u64) {
     (from, present)
 }
 
-fn spans(counted: &[MinuteCounts], scale: Scale, now: Timestamp) -> PastSpans {
+fn spans(counted: &[MinuteCounts], scale: Scale, now: Timestamp) -> StatsBuckets {
     let ((from, to), length) = (minutes_of(scale, now), if scale == Scale::Minutes { 1 } else { HOUR });
-    let spans = (from..=to).step_by(length as usize).map(|from| PastSpan::sum(counted, from, length));
-    PastSpans { whole: PastSpan::sum(counted, from, to - from + 1), spans: spans.collect() }
+    let spans = (from..=to).step_by(length as usize).map(|from| StatsBucket::sum(counted, from, length));
+    StatsBuckets { whole: StatsBucket::sum(counted, from, to - from + 1), spans: spans.collect() }
 }
 
 #[cfg(test)]
@@ -163,10 +167,10 @@ mod tests {
     #[test]
     fn an_hour_has_what_its_minutes_have_and_no_others() {
         let counted = [minute(59, 1, 5), minute(60, 2, 4), minute(119, 3, 7), minute(120, 4, 9)];
-        let hour = PastSpan::sum(&counted, 60, 60);
+        let hour = StatsBucket::sum(&counted, 60, 60);
         assert_eq!((hour.from.as_millis(), hour.to.as_millis()), (60 * MINUTE, 120 * MINUTE));
         assert_eq!((hour.claimed, hour.ran, hour.max_lateness), (5, 5, Some(Duration::from_millis(7))));
         assert_eq!(hour.mean_lateness, Some(Duration::from_millis(5)), "29 ms of 5 jobs");
-        assert_eq!(PastSpan::sum(&counted, 61, 1).max_lateness, None);
+        assert_eq!(StatsBucket::sum(&counted, 61, 1).max_lateness, None);
     }
 }

@@ -22,7 +22,7 @@ pub struct Rates {
     pub ran: u64,
     /// Of these, runs that failed.
     pub failed: u64,
-    /// Half of the claimed jobs were at most this late; `None` if there were none. An estimate, see [`PastSpan::p50_lateness`](super::PastSpan::p50_lateness).
+    /// Half of the claimed jobs were at most this late; `None` if there were none. An estimate, see [`StatsBucket::p50_lateness`](super::StatsBucket::p50_lateness).
     #[serde(serialize_with = "in_millis::optional")]
     #[cfg_attr(feature = "schema", schema(value_type = Option<u64>))]
     pub p50_lateness: Option<Duration>,
@@ -44,8 +44,8 @@ impl Rates {
         }
     }
 
-    /// How many of this number that is a minute: `rates.a_minute(rates.ran)`.
-    pub fn a_minute(&self, number: u64) -> f64 {
+    /// How many of this number that is a minute: `rates.per_minute(rates.ran)`.
+    pub fn per_minute(&self, number: u64) -> f64 {
         number as f64 * 60.0 / self.over.as_secs_f64().max(1.0)
     }
 }
@@ -59,7 +59,7 @@ mod tests {
         let recent = MinuteCounts { minute: 7, claimed: 11, ran: 22, ..MinuteCounts::default() };
         let rates = Rates::new(Timestamp::from_millis(12 * MINUTE + MINUTE / 2), &recent);
         assert_eq!(rates.over, Duration::from_secs(330));
-        assert!((rates.a_minute(rates.claimed) - 2.0).abs() < 1e-9, "{rates:?}");
-        assert!((rates.a_minute(rates.ran) - 4.0).abs() < 1e-9, "{rates:?}");
+        assert!((rates.per_minute(rates.claimed) - 2.0).abs() < 1e-9, "{rates:?}");
+        assert!((rates.per_minute(rates.ran) - 4.0).abs() < 1e-9, "{rates:?}");
     }
 }

@@ -6,9 +6,9 @@ use humantime::format_duration;
 use serde::Serialize;
 
 use super::groups::GroupSeat;
-use super::topic::InspectedNode;
+use super::topic::NodeSummary;
 use crate::job::{Cause, GroupName, JobId, NodeId, Priority, TopicName};
-use crate::store::JobMove;
+use crate::store::Transition;
 use crate::time::Timestamp;
 
 /// One reason why a job has not run, or has not run again.
@@ -16,7 +16,7 @@ use crate::time::Timestamp;
 #[serde(tag = "reason", rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[non_exhaustive]
-pub enum Reason {
+pub enum NotRunReason {
     /// The topic has no job with this id.
     Unknown,
     /// As many jobs of the topic wait as may, so adds of new ones are refused.
@@ -32,7 +32,7 @@ pub enum Reason {
         at: Timestamp,
         /// How.
         #[cfg_attr(feature = "schema", schema(value_type = super::history::described::Ended))]
-        how: JobMove,
+        how: Transition,
         /// Who asked for that, if anybody did.
         by: Option<String>,
     },
@@ -145,7 +145,7 @@ pub enum Reason {
         /// That job.
         by: JobId,
     },
-    /// Jobs of a higher priority are due, and nodes take those first unless they became due later by the `ageing` of the topic.
+    /// Jobs of a higher priority are due, and nodes take those first unless they became due later by the `priority_ageing` of the topic.
     Overtaken {
         /// The priority of this job.
         priority: Priority,
@@ -162,7 +162,7 @@ pub enum Reason {
     /// Every node that listens is busy with other jobs. The store does not know how many permits a node has.
     Busy {
         /// The nodes and how many jobs of the topic each holds.
-        nodes: Vec<InspectedNode>,
+        nodes: Vec<NodeSummary>,
     },
     /// Processes died while they ran it. Once it was in `max_crashes` − 1 crashes, it is quarantined: it runs in a small group or
     /// alone, and may have to wait for that.
@@ -217,7 +217,7 @@ pub enum Reason {
     },
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for NotRunReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unknown => f.write_str(
@@ -318,9 +318,9 @@ fn paused(
     }
 }
 
-fn busy(f: &mut fmt::Formatter<'_>, nodes: &[InspectedNode]) -> fmt::Result {
+fn busy(f: &mut fmt::Formatter<'_>, nodes: &[NodeSummary]) -> fmt::Result {
     f.write_str("the nodes that listen are busy with other jobs:")?;
-    for (n, InspectedNode { node, jobs, .. }) in nodes.iter().enumerate() {
+    for (n, NodeSummary { node, jobs, .. }) in nodes.iter().enumerate() {
         write!(f, "{} {node} holds {jobs}", if n == 0 { "" } else { "," })?;
     }
     Ok(())
@@ -331,17 +331,17 @@ fn overtaken(f: &mut fmt::Formatter<'_>, priority: Priority, higher: usize) -> f
     write!(
         f,
         "its priority is {priority}, and {higher} {jobs} of a higher one {are} due and will run first, unless this one has been due \
-         for longer by the `ageing` of the topic"
+         for longer by the `priority_ageing` of the topic"
     )
 }
 
-fn gone(f: &mut fmt::Formatter<'_>, at: Timestamp, how: &JobMove, by: Option<&str>) -> fmt::Result {
+fn gone(f: &mut fmt::Formatter<'_>, at: Timestamp, how: &Transition, by: Option<&str>) -> fmt::Result {
     let how = match how {
-        JobMove::Deleted { .. } => "it was deleted",
-        JobMove::Done { .. } => "it is done",
-        JobMove::Published => "it was published",
-        JobMove::Removed => "the time for which it was kept is over, so it was removed",
-        JobMove::Dropped => "another program removed or mangled its record, so it was dropped",
+        Transition::Deleted { .. } => "it was deleted",
+        Transition::Done { .. } => "it is done",
+        Transition::Published => "it was published",
+        Transition::Removed => "the time for which it was kept is over, so it was removed",
+        Transition::Dropped => "another program removed or mangled its record, so it was dropped",
         other => return write!(f, "it is gone since {at}: {other}"),
     };
     write!(f, "{how}")?;

@@ -81,18 +81,18 @@ impl Inspector {
     pub async fn timeline(&self, topic: &str) -> Result<Timeline, CallError> {
         let counts = self.of(topic)?.overview(0).await?.counts;
         let (now, ready) = (counts.clock, counts.ready);
-        let minutes = self.outlook(topic, Scale::Minutes, now).await?;
-        let hours = self.outlook(topic, Scale::Hours, now).await?;
-        let days = self.outlook(topic, Scale::Days, now).await?;
+        let minutes = self.timeline_for(topic, Scale::Minutes, now).await?;
+        let hours = self.timeline_for(topic, Scale::Hours, now).await?;
+        let days = self.timeline_for(topic, Scale::Days, now).await?;
         Ok(Timeline { now, ready, minutes, hours, days })
     }
 
     /// Reads how many jobs of a topic fall due behind `now` on one scale of its [`timeline`](Self::timeline). It costs one query,
-    /// whatever waits. [`InspectedTopic::clock`](super::InspectedTopic::clock) is a good `now`.
+    /// whatever waits. [`TopicSummary::clock`](super::TopicSummary::clock) is a good `now`.
     ///
     /// # Errors
     /// [`CallError`].
-    pub async fn outlook(&self, topic: &str, scale: Scale, now: Timestamp) -> Result<Vec<Bucket>, CallError> {
+    pub async fn timeline_for(&self, topic: &str, scale: Scale, now: Timestamp) -> Result<Vec<Bucket>, CallError> {
         let bounds = scale.bounds(now);
         let counts = self.of(topic)?.due_counts(bounds.clone()).await?;
         let bucket = |(span, count): (&[Timestamp], DueCount)| Bucket {

@@ -7,18 +7,18 @@ use serde::Serialize;
 use super::rates::Rates;
 use crate::job::{JobId, NodeId, TopicName};
 use crate::provider::{CallError, TopicProvider};
-use crate::store::{HolderSeen, MOST_NODES, NodesPage, NodesRequest, TopicOverview, TopicState};
+use crate::store::{HolderPage, HolderSeen, MAX_NODES, NodesRequest, TopicOverview, TopicState};
 use crate::time::{Timestamp, in_millis};
 
 /// A topic as a whole, at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = Topic))]
 #[non_exhaustive]
-pub struct InspectedTopic {
+pub struct TopicSummary {
     /// Its name.
     pub topic: TopicName,
     /// The store's clock at that moment.
-    pub clock: Timestamp,
+    pub store_time: Timestamp,
     /// DELAYED jobs, due or not.
     pub delayed: usize,
     /// DELAYED jobs that are due.
@@ -34,7 +34,7 @@ pub struct InspectedTopic {
     /// Broadcasts that wait.
     pub broadcasts: usize,
     /// The earliest due time of a DELAYED job.
-    pub head: Option<Timestamp>,
+    pub next_due: Option<Timestamp>,
     /// How long the job that waits longest has been due; zero if none is due.
     #[serde(serialize_with = "in_millis::serialize")]
     #[cfg_attr(feature = "schema", schema(value_type = u64))]
@@ -42,24 +42,24 @@ pub struct InspectedTopic {
     /// Whether the topic is paused or drains, and its default delay.
     pub state: TopicState,
     /// How many nodes hold jobs of the topic.
-    pub holders: usize,
+    pub nodes_holding: usize,
     /// The nodes that hold jobs, earliest end of a lease first, at most 100; empty in a page of topics.
-    pub nodes: Vec<InspectedNode>,
+    pub nodes: Vec<NodeSummary>,
     /// The nodes that wait for the next job, each with the time at which it comes at the latest. A time that has passed means that the
     /// node did not come.
-    pub watchers: Vec<InspectedNode>,
+    pub watchers: Vec<NodeSummary>,
     /// How much ran in the last five minutes, and how late it was claimed; `None` where the topic kept no statistics for a day.
     pub rates: Option<Rates>,
     /// How many jobs may be RUNNING on all nodes together, if due jobs waited for that when a node last asked for some.
-    pub shut: Option<usize>,
+    pub slot_limit_reached: Option<usize>,
     /// When the rate of the topic lets the next job start, if not yet.
-    pub opens: Option<Timestamp>,
+    pub rate_opens_at: Option<Timestamp>,
     /// How many jobs are due, by priority.
     pub due: DueByPriority,
     /// How many due jobs wait for another job of their group, or for the turn of the group.
-    pub blocked: usize,
+    pub blocked_by_group: usize,
     /// Nobody knows who listens: these are the files of another program, without leases.
-    pub hides_leases: bool,
+    pub leases_hidden: bool,
     /// Why the store cannot show the topic, for example because one of its keys has the wrong type; then all else but the name is empty
     /// or zero. Only in a page of topics: reading the one topic fails with this error.
     pub error: Option<String>,
@@ -82,7 +82,7 @@ pub struct DueByPriority {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = Node))]
 #[non_exhaustive]
-pub struct InspectedNode {
+pub struct NodeSummary {
     /// The node; the text begins with the name of its host and the id of its process.
     pub node: NodeId,
     /// When its lease ends, or when it comes at the latest.
@@ -95,7 +95,7 @@ pub struct InspectedNode {
     pub started: Option<Timestamp>,
 }
 
-impl InspectedNode {
+impl NodeSummary {
     fn new(node: NodeId, until: Timestamp, jobs: usize) -> Self {
         let (version, started) = (node.version().map(str::to_owned), node.started());
         Self { node, until, jobs, version, started }
@@ -112,12 +112,12 @@ impl InspectedNode {
 #[non_exhaustive]
 pub struct TopicsPage {
     /// The topics, in order of their names.
-    pub topics: Vec<InspectedTopic>,
+    pub topics: Vec<TopicSummary>,
     /// The name behind which the next page begins, also if this page is empty; `None` means that this was the last.
     pub next: Option<String>,
 }
 
-impl InspectedTopic {
+impl TopicSummary {
     pub(super) fn new(topic: TopicName, seen: TopicOverview) -> Self {
         let TopicOverview {
             counts,
@@ -133,10 +133,10 @@ impl InspectedTopic {
             blocked,
             hides_leases,
         } = seen;
-        let watching = |(node, until)| InspectedNode::new(node, until, 0);
+        let watching = |(node, until)| NodeSummary::new(node, until, 0);
         Self {
             topic,
-            clock: counts.clock,
+            store_time: counts.clock,
             delayed: counts.delayed,
             ready: counts.ready,
             running: counts.running,
@@ -144,18 +144,18 @@ impl InspectedTopic {
             dead: counts.dead,
             done: counts.done,
             broadcasts: counts.broadcasts,
-            head: counts.head,
+            next_due: counts.head,
             lateness: counts.head.map_or(Duration::ZERO, |head| counts.clock.since(head)),
             state,
-            holders,
-            nodes: nodes.into_iter().map(InspectedNode::holding).collect(),
+            nodes_holding: holders,
+            nodes: nodes.into_iter().map(NodeSummary::holding).collect(),
             watchers: watcher.into_iter().chain(standby).map(watching).collect(),
             rates: recent.map(|recent| Rates::new(counts.clock, &recent)),
-            shut,
-            opens,
+            slot_limit_reached: shut,
+            rate_opens_at: opens,
             due: DueByPriority { high: due[0], normal: due[1], low: due[2] },
-            blocked,
-            hides_leases,
+            blocked_by_group: blocked,
+            leases_hidden: hides_leases,
             error: None,
         }
     }
@@ -166,35 +166,35 @@ impl InspectedTopic {
     }
 
     /// Whether as many jobs wait as may by a limit in the store. The code of producers may name a lower one.
-    pub fn is_full(&self) -> bool {
+    pub fn at_capacity(&self) -> bool {
         self.state.waiting().is_some_and(|limit| self.delayed >= limit)
     }
 
     /// Whether jobs are due, no node holds any, and none is about to come. A page of topics can say this, too. False where nobody knows.
     pub fn needs_listener(&self) -> bool {
-        !self.hides_leases
+        !self.leases_hidden
             && self.ready > 0
-            && self.holders == 0
-            && !self.watchers.iter().any(|node| node.until > self.clock)
+            && self.nodes_holding == 0
+            && !self.watchers.iter().any(|node| node.until > self.store_time)
     }
 
     /// Whether a node listens: its lease has not ended, or it is about to come. True where nobody knows.
     pub fn has_listener(&self) -> bool {
-        self.hides_leases || self.nodes.iter().chain(&self.watchers).any(|node| node.until > self.clock)
+        self.leases_hidden || self.nodes.iter().chain(&self.watchers).any(|node| node.until > self.store_time)
     }
 }
 
 /// How many pages of nodes are searched for a job.
-const MOST_PAGES: usize = 5;
+const MAX_PAGES: usize = 5;
 
 /// The node that holds a job, if it is among the first that hold any.
-pub(super) async fn holder_of(provider: &TopicProvider, id: &JobId) -> Result<Option<InspectedNode>, CallError> {
+pub(super) async fn holder_of(provider: &TopicProvider, id: &JobId) -> Result<Option<NodeSummary>, CallError> {
     let mut after = None;
-    for _ in 0..MOST_PAGES {
-        let request = NodesRequest { after, limit: MOST_NODES, job: Some(id.clone()) };
-        let NodesPage { nodes, next } = provider.nodes(request).await?;
+    for _ in 0..MAX_PAGES {
+        let request = NodesRequest { after, limit: MAX_NODES, job: Some(id.clone()) };
+        let HolderPage { nodes, next } = provider.nodes(request).await?;
         if let Some(holder) = nodes.into_iter().next() {
-            return Ok(Some(InspectedNode::holding(holder)));
+            return Ok(Some(NodeSummary::holding(holder)));
         }
         after = next;
         if after.is_none() {

@@ -4,11 +4,11 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::groups::InspectedGroup;
-use super::history::{PastMove, end_of};
-use super::job::InspectedJob;
-use super::reason::Reason;
-use super::topic::{DueByPriority, InspectedNode, InspectedTopic};
+use super::groups::GroupSummary;
+use super::history::{HistoryEntry, end_of};
+use super::job::JobSummary;
+use super::reason::NotRunReason;
+use super::topic::{DueByPriority, NodeSummary, TopicSummary};
 use crate::job::{JobId, Priority, State};
 use crate::store::{DueCount, GroupSeen, Pause};
 use crate::time::Timestamp;
@@ -18,11 +18,11 @@ use crate::time::Timestamp;
 #[non_exhaustive]
 pub struct Why {
     /// The job; `None` if there is none.
-    pub job: Option<InspectedJob>,
+    pub job: Option<JobSummary>,
     /// The reasons, the decisive one first. Each of them alone keeps the job from running.
-    pub reasons: Vec<Reason>,
+    pub reasons: Vec<NotRunReason>,
     /// What happened to it so far, oldest first; empty where the topic keeps no histories. It may be there although the job is gone.
-    pub history: Vec<PastMove>,
+    pub history: Vec<HistoryEntry>,
 }
 
 impl fmt::Display for Why {
@@ -36,79 +36,83 @@ impl fmt::Display for Why {
 
 /// Why there is no such job, as far as its history and its topic tell.
 pub(super) fn missing(
-    topic: &InspectedTopic,
-    history: &[PastMove],
+    topic: &TopicSummary,
+    history: &[HistoryEntry],
     taken: Option<Timestamp>,
-    follow_ups: Vec<Reason>,
-) -> Vec<Reason> {
-    let gone = end_of(history).map_or(Reason::Unknown, |(at, how, by)| Reason::Gone { at, how, by });
-    let full = topic.state.waiting().filter(|_| topic.is_full());
-    let taken = taken.map(|until| Reason::IdTaken { until });
+    follow_ups: Vec<NotRunReason>,
+) -> Vec<NotRunReason> {
+    let gone = end_of(history).map_or(NotRunReason::Unknown, |(at, how, by)| NotRunReason::Gone { at, how, by });
+    let full = topic.state.waiting().filter(|_| topic.at_capacity());
+    let taken = taken.map(|until| NotRunReason::IdTaken { until });
     std::iter::once(gone)
         .chain(follow_ups)
         .chain(taken)
-        .chain(full.map(|limit| Reason::TopicFull { waiting: topic.delayed, limit }))
+        .chain(full.map(|limit| NotRunReason::TopicFull { waiting: topic.delayed, limit }))
         .collect()
 }
 
 /// The reasons, from what the store has. `earlier` says how many jobs were due before this one, and `grouped` why its group does not let it
 /// run.
 pub(super) fn reasons(
-    topic: &InspectedTopic,
-    job: &InspectedJob,
+    topic: &TopicSummary,
+    job: &JobSummary,
     earlier: DueCount,
-    grouped: Option<Reason>,
-) -> Vec<Reason> {
+    grouped: Option<NotRunReason>,
+) -> Vec<NotRunReason> {
     let at = job.at.unwrap_or_default();
     match job.state {
         State::Delayed => waits(topic, job, at, earlier, grouped),
         State::Running => std::iter::once(runs(topic, job)).chain(crashed(job)).collect(),
-        State::Unacked => vec![Reason::Unacked { since: at }],
+        State::Unacked => vec![NotRunReason::Unacked { since: at }],
         State::Dead => {
             let (attempts, cause, error) = (job.attempts, job.cause, job.error.clone());
-            vec![Reason::Dead { since: at, attempts, cause, error }]
+            vec![NotRunReason::Dead { since: at, attempts, cause, error }]
         }
-        State::Done => vec![Reason::Done { until: at }],
+        State::Done => vec![NotRunReason::Done { until: at }],
     }
 }
 
 fn waits(
-    topic: &InspectedTopic,
-    job: &InspectedJob,
+    topic: &TopicSummary,
+    job: &JobSummary,
     due: Timestamp,
     earlier: DueCount,
-    grouped: Option<Reason>,
-) -> Vec<Reason> {
-    let now = topic.clock;
+    grouped: Option<NotRunReason>,
+) -> Vec<NotRunReason> {
+    let now = topic.store_time;
     let mut reasons = Vec::new();
     if now < due && job.attempts > 0 {
         let (attempts, cause, error) = (job.attempts, job.cause, job.error.clone());
-        reasons.push(Reason::RetryWaits { due, attempts, cause, error });
+        reasons.push(NotRunReason::RetryWaits { due, attempts, cause, error });
     } else if now < due {
-        reasons.push(Reason::NotDueYet { due, now });
+        reasons.push(NotRunReason::NotDueYet { due, now });
     }
     if let Some(pause) = &topic.state.pause {
         let (because, by) = (pause.reason.clone(), pause.by.clone());
-        reasons.push(Reason::Paused { because, by, since: pause.since, until: pause.until });
+        reasons.push(NotRunReason::Paused { because, by, since: pause.since, until: pause.until });
     }
     if let Some(drain) = topic.state.drain.as_ref().filter(|drain| drain.since < due) {
         let (because, by) = (drain.reason.clone(), drain.by.clone());
-        reasons.push(Reason::Draining { because, by, since: drain.since });
+        reasons.push(NotRunReason::Draining { because, by, since: drain.since });
     }
     if !topic.has_listener() {
         let last = topic.watchers.iter().chain(&topic.nodes).max_by_key(|node| node.until);
-        reasons
-            .push(Reason::NoListener { last: last.map(|seen| seen.node.clone()), until: last.map(|seen| seen.until) });
+        reasons.push(NotRunReason::NoListener {
+            last: last.map(|seen| seen.node.clone()),
+            until: last.map(|seen| seen.until),
+        });
     }
-    if let Some(limit) = topic.shut.filter(|limit| due <= now && topic.running >= *limit) {
-        reasons.push(Reason::NoSlot { running: topic.running, limit });
+    if let Some(limit) = topic.slot_limit_reached.filter(|limit| due <= now && topic.running >= *limit) {
+        reasons.push(NotRunReason::NoSlot { running: topic.running, limit });
     }
     reasons.extend(grouped);
     if let Some(at) = job.expires_at.filter(|at| *at < now) {
-        reasons.push(Reason::Expired { at });
+        reasons.push(NotRunReason::Expired { at });
     }
     let may_run = reasons.is_empty();
-    reasons.extend(topic.opens.filter(|_| due <= now && may_run).map(|opens| Reason::RateSpent { opens, now }));
+    reasons.extend(
+        topic.rate_opens_at.filter(|_| due <= now && may_run).map(|opens| NotRunReason::RateSpent { opens, now }),
+    );
     if may_run {
         let DueByPriority { high, normal, low } = topic.due;
         let (higher, lower) = match job.priority {
@@ -117,51 +121,51 @@ fn waits(
             Priority::Low => (high + normal, 0),
         };
         let priority = job.priority;
-        reasons.extend((due <= now && higher > 0).then_some(Reason::Overtaken { priority, higher }));
+        reasons.extend((due <= now && higher > 0).then_some(NotRunReason::Overtaken { priority, higher }));
         // Lower jobs that have been due for longer go first only if that is longer by the ageing.
         let jobs = earlier.jobs.saturating_sub(lower);
         let is_exact = earlier.is_exact && lower == 0;
-        reasons.extend((jobs > 0).then_some(Reason::Behind { earlier: jobs, is_exact }));
-        let busy: Vec<InspectedNode> = topic.nodes.iter().filter(|node| node.jobs > 0).cloned().collect();
-        reasons.extend((!busy.is_empty()).then_some(Reason::Busy { nodes: busy }));
+        reasons.extend((jobs > 0).then_some(NotRunReason::Behind { earlier: jobs, is_exact }));
+        let busy: Vec<NodeSummary> = topic.nodes.iter().filter(|node| node.jobs > 0).cloned().collect();
+        reasons.extend((!busy.is_empty()).then_some(NotRunReason::Busy { nodes: busy }));
     }
     reasons.extend(crashed(job).filter(|_| due <= now));
     if reasons.is_empty() {
-        reasons.push(Reason::Next { due });
+        reasons.push(NotRunReason::Next { due });
     }
     reasons
 }
 
 /// Why a job of a group that is due does not run yet, as far as its group says it.
-pub(super) fn of_group(seen: GroupSeen, id: &JobId, now: Timestamp) -> Option<Reason> {
+pub(super) fn of_group(seen: GroupSeen, id: &JobId, now: Timestamp) -> Option<NotRunReason> {
     let is_full = seen.is_full;
-    let InspectedGroup { group, seats, stopped_by, pause, opens, .. } = InspectedGroup::new(seen);
+    let GroupSummary { group, seats, stopped_by, pause, rate_opens_at: opens, .. } = GroupSummary::new(seen);
     if let Some(Pause { reason: because, until, by, since }) = pause {
-        return Some(Reason::GroupPaused { group, because, by, since, until });
+        return Some(NotRunReason::GroupPaused { group, because, by, since, until });
     }
     if let Some(opens) = opens.filter(|_| is_full) {
-        return Some(Reason::GroupRateSpent { group, opens, now });
+        return Some(NotRunReason::GroupRateSpent { group, opens, now });
     }
     match stopped_by {
         _ if !is_full || seats.iter().any(|seat| seat.id == *id) => None,
-        Some(by) => Some(Reason::GroupStopped { group, by }),
-        None => Some(Reason::GroupFull { group, seats }),
+        Some(by) => Some(NotRunReason::GroupStopped { group, by }),
+        None => Some(NotRunReason::GroupFull { group, seats }),
     }
 }
 
-fn crashed(job: &InspectedJob) -> Option<Reason> {
-    (job.crashes > 0).then_some(Reason::Crashed { crashes: job.crashes })
+fn crashed(job: &JobSummary) -> Option<NotRunReason> {
+    (job.crashes > 0).then_some(NotRunReason::Crashed { crashes: job.crashes })
 }
 
-fn runs(topic: &InspectedTopic, job: &InspectedJob) -> Reason {
+fn runs(topic: &TopicSummary, job: &JobSummary) -> NotRunReason {
     let holder = job.node.as_ref().and_then(|node| topic.nodes.iter().find(|seen| seen.node == *node));
     match holder {
-        Some(holder) if holder.until <= topic.clock && !topic.hides_leases => {
-            Reason::LeaseRanOut { node: holder.node.clone(), at: holder.until }
+        Some(holder) if holder.until <= topic.store_time && !topic.leases_hidden => {
+            NotRunReason::LeaseRanOut { node: holder.node.clone(), at: holder.until }
         }
-        _ => Reason::Running {
+        _ => NotRunReason::Running {
             node: job.node.clone(),
-            lease: holder.filter(|_| !topic.hides_leases).map(|holder| holder.until),
+            lease: holder.filter(|_| !topic.leases_hidden).map(|holder| holder.until),
         },
     }
 }

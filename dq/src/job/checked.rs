@@ -1,7 +1,7 @@
 //! The checks of metadata and records by the table of [limits](super::limits).
 
 use super::limits::{CONTROLS, ERROR, FENCE, HEADERS, ORDER, OverLimit, PAYLOAD, RETRY, STATE};
-use super::metadata::{BadRecord, Metadata};
+use super::metadata::{InvalidRecord, Metadata};
 use super::record::Record;
 use super::state::State;
 
@@ -40,9 +40,9 @@ impl Record {
     /// Reads the metadata of a record that a store had, and checks all of it.
     ///
     /// # Errors
-    /// [`BadRecord`] if this version of dq cannot read the record, or if it is over a limit of the format.
+    /// [`InvalidRecord`] if this version of dq cannot read the record, or if it is over a limit of the format.
     #[doc(hidden)]
-    pub fn checked(&self) -> Result<Metadata, BadRecord> {
+    pub fn checked(&self) -> Result<Metadata, InvalidRecord> {
         PAYLOAD.check(self.split()?.1.len() as u64 - 1)?; // without the codec
         self.metadata()
     }
@@ -51,7 +51,7 @@ impl Record {
     pub(crate) fn over_limit(&self, state: State) -> Option<OverLimit> {
         let checked = if state == State::Dead { self.metadata() } else { self.checked() };
         match checked {
-            Err(BadRecord::OverLimit(over)) => Some(over),
+            Err(InvalidRecord::OverLimit(over)) => Some(over),
             _ => None,
         }
     }
@@ -65,7 +65,7 @@ impl Record {
         FENCE.check(self.fixed().parked_by.unwrap_or_default().0)?;
         match self.checked() {
             Ok(metadata) => metadata.check_new(),
-            Err(BadRecord::OverLimit(over)) => Err(over),
+            Err(InvalidRecord::OverLimit(over)) => Err(over),
             Err(_) => PAYLOAD.check(self.as_bytes().len() as u64),
         }
     }

@@ -24,7 +24,7 @@ pub enum Suspicion {
     Group,
     /// Quarantined, and its last group died: in a small group, beside ordinary work.
     SmallGroup,
-    /// Quarantined, and its small group died: alone in its process. A convicted job too, for its `final_retry`.
+    /// Quarantined, and its small group died: alone in its process. A convicted job too, for its `on_exhausted`.
     Alone,
 }
 
@@ -49,7 +49,7 @@ impl Suspicion {
 pub enum Charge {
     /// The job waits again, with this many crashes.
     Counted(u32),
-    /// The job is exhausted by crashes, with this many. It waits once more, for its `final_retry`.
+    /// The job is exhausted by crashes, with this many. It waits once more, for its `on_exhausted`.
     Convicted(u32),
     /// The job is DEAD.
     Dead,
@@ -97,7 +97,7 @@ mod tests {
             match Charge::of(crashes, isolation, false, cap) {
                 Charge::Counted(more) => crashes = more,
                 Charge::Convicted(count) => {
-                    assert_eq!(Suspicion::of(count, cap), Suspicion::Alone, "its `final_retry` runs alone");
+                    assert_eq!(Suspicion::of(count, cap), Suspicion::Alone, "its `on_exhausted` runs alone");
                     assert_eq!(Charge::of(count - 1, Some(Isolation::Alone), true, cap), Charge::Convicted(count));
                     assert_eq!(Charge::of(count, Some(Isolation::Alone), true, cap), Charge::Dead);
                     return caused;

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::time::Duration;
 
-use dq_grammar::{BadName, BadValue};
+use dq_grammar::{InvalidName, InvalidValue};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use smol_str::ToSmolStr;
@@ -42,17 +42,17 @@ pub trait DelayJob: Payload + Send + Sync + 'static {
     const DEFAULTS: JobDefaults = JobDefaults::NONE;
 
     /// The id of this job, made of the fields that `#[job(id)]` names. If it is `None`, dq generates an id.
-    fn job_id(&self) -> Option<Result<JobId, BadName>> {
+    fn job_id(&self) -> Option<Result<JobId, InvalidName>> {
         None
     }
 
     /// The group of this job, made of the fields that `#[job(group = "..")]` names. If it is `None`, the job has none.
-    fn job_group(&self) -> Option<Result<GroupName, BadValue>> {
+    fn job_group(&self) -> Option<Result<GroupName, InvalidValue>> {
         None
     }
 
     /// The weight of this job, made of the fields that `#[job(weight = "..")]` names. If it is `None`, the weight is 1.
-    fn job_weight(&self) -> Option<Result<Weight, BadValue>> {
+    fn job_weight(&self) -> Option<Result<Weight, InvalidValue>> {
         None
     }
 }
@@ -74,7 +74,7 @@ pub struct JobDefaults {
     /// How long a job is kept as DONE after its ack; zero means not at all.
     pub retain: Duration,
     /// Where a due job goes.
-    pub deliver: Deliver,
+    pub deliver: Delivery,
     /// How many jobs of the topic may wait before an add is refused.
     pub max_waiting: Option<usize>,
     /// How many jobs of the same group may wait before an add is refused.
@@ -92,7 +92,7 @@ impl JobDefaults {
         retry: None,
         expires_after: None,
         retain: Duration::ZERO,
-        deliver: Deliver::Queue,
+        deliver: Delivery::Queue,
         max_waiting: None,
         group_max_waiting: None,
         priority: Priority::Normal,
@@ -104,7 +104,7 @@ impl JobDefaults {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Deliver {
+pub enum Delivery {
     /// To one listener of its topic.
     #[default]
     Queue,
@@ -115,7 +115,7 @@ pub enum Deliver {
 }
 
 #[cfg(feature = "redis")]
-impl Deliver {
+impl Delivery {
     /// Its letter in scripts.
     pub(crate) const fn letter(self) -> &'static str {
         match self {
@@ -141,13 +141,13 @@ pub trait ToJobId {
     /// Makes the id.
     ///
     /// # Errors
-    /// [`BadName`] if the text is empty, is longer than 256 bytes or has a control character.
-    fn to_job_id(&self) -> Result<JobId, BadName>;
+    /// [`InvalidName`] if the text is empty, is longer than 256 bytes or has a control character.
+    fn to_job_id(&self) -> Result<JobId, InvalidName>;
 }
 
 #[diagnostic::do_not_recommend]
 impl<T: Display + ?Sized> ToJobId for T {
-    fn to_job_id(&self) -> Result<JobId, BadName> {
+    fn to_job_id(&self) -> Result<JobId, InvalidName> {
         JobId::new(self.to_smolstr()) // no allocation up to 23 bytes
     }
 }

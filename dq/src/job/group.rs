@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use dq_grammar::BadValue;
+use dq_grammar::InvalidValue;
 use smol_str::{SmolStr, ToSmolStr};
 
 /// The longest name of a group, in bytes.
-const LONGEST_GROUP: usize = 128;
+const MAX_GROUP: usize = 128;
 
 /// The name of a group of jobs of one topic, such as `customer-42`: 1 to 128 bytes without control characters.
 ///
@@ -19,29 +19,29 @@ impl GroupName {
     /// Checks a name.
     ///
     /// # Errors
-    /// [`BadValue`] if it is empty, too long, or has a control character.
-    pub fn new(name: impl Into<SmolStr>) -> Result<Self, BadValue> {
+    /// [`InvalidValue`] if it is empty, too long, or has a control character.
+    pub fn new(name: impl Into<SmolStr>) -> Result<Self, InvalidValue> {
         let name = name.into();
         if Self::is_valid(&name) {
             return Ok(Self(name));
         }
-        Err(BadValue::new(format!(
-            "{name:?} is not a name of a group: write 1 to {LONGEST_GROUP} bytes without control characters"
+        Err(InvalidValue::new(format!(
+            "{name:?} is not a name of a group: write 1 to {MAX_GROUP} bytes without control characters"
         )))
     }
 
     /// The group whose name a value displays.
     ///
     /// # Errors
-    /// [`BadValue`] if it displays none.
+    /// [`InvalidValue`] if it displays none.
     #[doc(hidden)]
-    pub fn of(name: &(impl fmt::Display + ?Sized)) -> Result<Self, BadValue> {
+    pub fn of(name: &(impl fmt::Display + ?Sized)) -> Result<Self, InvalidValue> {
         Self::new(name.to_smolstr())
     }
 
     /// Whether this is a name of a group.
     pub(super) fn is_valid(name: &str) -> bool {
-        (1..=LONGEST_GROUP).contains(&name.len()) && !name.chars().any(char::is_control)
+        (1..=MAX_GROUP).contains(&name.len()) && !name.chars().any(char::is_control)
     }
 
     /// The name.

@@ -4,7 +4,7 @@ use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::fmt;
 
-use dq_grammar::{BadName, check_id};
+use dq_grammar::{InvalidName, check_id};
 use smol_str::SmolStr;
 
 /// What the ids of schedules begin with.
@@ -27,8 +27,8 @@ impl JobId {
     /// Makes an id.
     ///
     /// # Errors
-    /// [`BadName`] if the text is empty, is longer than 256 bytes or has a control character.
-    pub fn new(id: impl AsRef<str>) -> Result<Self, BadName> {
+    /// [`InvalidName`] if the text is empty, is longer than 256 bytes or has a control character.
+    pub fn new(id: impl AsRef<str>) -> Result<Self, InvalidName> {
         let id = id.as_ref();
         check_id(id)?;
         Ok(Self(id.into()))

@@ -5,7 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use dq_grammar::{BadName, check_app, check_topic};
+use dq_grammar::{InvalidName, check_app, check_topic};
 use serde::{Deserialize, Serialize};
 
 use crate::time::Timestamp;
@@ -20,15 +20,15 @@ macro_rules! name {
             /// Makes a name.
             ///
             /// # Errors
-            /// [`BadName`] if the text is empty, is longer than 128 bytes, has a character that is not allowed, or is `.` or `..`.
-            pub fn new(name: impl AsRef<str>) -> Result<Self, BadName> {
+            /// [`InvalidName`] if the text is empty, is longer than 128 bytes, has a character that is not allowed, or is `.` or `..`.
+            pub fn new(name: impl AsRef<str>) -> Result<Self, InvalidName> {
                 let name = name.as_ref();
                 $check(name)?;
                 Ok(Self(name.into()))
             }
 
             /// A name that a store has, perhaps since before [`new`](Self::new) refused it.
-            pub(crate) fn stored(name: &str) -> Result<Self, BadName> {
+            pub(crate) fn stored(name: &str) -> Result<Self, InvalidName> {
                 Self::new(name).or_else(|bad| if matches!(name, "." | "..") { Ok(Self(name.into())) } else { Err(bad) })
             }
 
@@ -162,13 +162,13 @@ impl fmt::Display for Token {
 /// The text is not a token.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a token: expected `fence:due`")]
-pub struct BadToken(String);
+pub struct InvalidToken(String);
 
 impl FromStr for Token {
-    type Err = BadToken;
+    type Err = InvalidToken;
 
-    fn from_str(text: &str) -> Result<Self, BadToken> {
-        let bad = || BadToken(text.chars().take(100).collect());
+    fn from_str(text: &str) -> Result<Self, InvalidToken> {
+        let bad = || InvalidToken(text.chars().take(100).collect());
         let (fence, due) = text.split_once(':').ok_or_else(bad)?;
         let number = |part: &str| part.parse::<u64>().map_err(|_| bad());
         Ok(Self { fence: Fence(number(fence)?), due: Timestamp::from_millis(number(due)?) })

@@ -74,8 +74,8 @@ impl Formatter for Noting<'_> {
 /// The payload cannot be serialized, or what would come back is another one. The text names the place of the value, and quotes
 /// none.
 pub(crate) fn to_json<T: Serialize + ?Sized>(payload: &T) -> serde_json::Result<Vec<u8>> {
-    const USUAL_LENGTH: usize = 128;
-    let (mut json, mut notes) = (Vec::with_capacity(USUAL_LENGTH), Notes::default());
+    const DEFAULT_LENGTH: usize = 128;
+    let (mut json, mut notes) = (Vec::with_capacity(DEFAULT_LENGTH), Notes::default());
     let written = payload.serialize(&mut Serializer::with_formatter(&mut json, Noting(&mut notes)));
     if written.is_err() || notes.has_null {
         exact::check(payload).map_err(serde_json::Error::custom)?;

@@ -1,11 +1,11 @@
 //! The limits of the format: one table, and the checks that every door of a store makes by it.
 //!
 //! They bound what a record may be, wherever it comes from: an add, a change, an import, a file, a server or a signal. A setting such
-//! as `payload_limit` is tighter, may be lowered at any time, and concerns only what a program sends.
+//! as `max_payload` is tighter, may be lowered at any time, and concerns only what a program sends.
 
 use std::time::Duration;
 
-use dq_grammar::{LONGEST_DELAY, LONGEST_ID, LONGEST_SCHEDULE, LONGEST_UNIQUE, SHORTEST_INTERVAL};
+use dq_grammar::{MAX_DELAY, MAX_ID, MAX_SCHEDULE, MAX_UNIQUE, MIN_INTERVAL};
 
 /// A limit of the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,7 +85,7 @@ macro_rules! limits {
 }
 
 limits! {
-    /// The payload of a job, in bytes: the largest value of the setting `payload_limit`.
+    /// The payload of a job, in bytes: the largest value of the setting `max_payload`.
     PAYLOAD "the size of the payload in bytes" 0, 16 << 20;
     /// Names and values of all headers, in bytes, with 4 for each header.
     HEADERS "the size of the headers in bytes, with 4 for each header," 0, 8 << 10;
@@ -98,13 +98,13 @@ limits! {
     /// The state that a run leaves for the next one, in bytes.
     STATE "the size of the state in bytes" 0, 64 << 10;
     /// The id of a job, in bytes.
-    ID "the length of the id in bytes" 1, LONGEST_ID as u64;
+    ID "the length of the id in bytes" 1, MAX_ID as u64;
     /// The name of a schedule, in bytes.
-    SCHEDULE_NAME "the length of the schedule's name in bytes" 1, LONGEST_SCHEDULE as u64;
+    SCHEDULE_NAME "the length of the schedule's name in bytes" 1, MAX_SCHEDULE as u64;
     /// The payload of the jobs of a schedule, in bytes. The record of the schedule has it as base64, and is a record itself.
     SCHEDULE_PAYLOAD "the size of the schedule's payload in bytes" 0, 8 << 20;
     /// The interval of a schedule, in ms.
-    INTERVAL "the interval of the schedule in ms" ms(SHORTEST_INTERVAL), ms(LONGEST_DELAY);
+    INTERVAL "the interval of the schedule in ms" ms(MIN_INTERVAL), ms(MAX_DELAY);
     /// A fence, in µs since the Unix epoch (rule 9).
     FENCE "the fence" 0, LAST_NUMBER - ROOM, room ROOM;
     /// The position of a follow-up in the outbox of its source, in µs since the Unix epoch (rule 18).
@@ -114,9 +114,9 @@ limits! {
     /// When a new job is due, in ms since the Unix epoch: the year 2109. No change moves a job beyond it (rule 28).
     DUE "the due time in ms" 0, 1 << 42;
     /// How long after a step a new job is due, or after its due time it expires, in ms.
-    DELAY "the delay in ms" 0, ms(LONGEST_DELAY);
+    DELAY "the delay in ms" 0, ms(MAX_DELAY);
     /// For how long the id of a new job stays taken, in ms (rule 18).
-    UNIQUE "the time for which the id stays taken in ms" 0, ms(LONGEST_UNIQUE);
+    UNIQUE "the time for which the id stays taken in ms" 0, ms(MAX_UNIQUE);
     /// As how many jobs may wait, with which a new job comes.
     WAITING "the number of jobs that may wait" 1, 1_000_000_000;
     /// A time or a period in a record, in ms.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use dq_grammar::BadValue;
+use dq_grammar::InvalidValue;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::group::GroupName;
@@ -32,7 +32,7 @@ pub struct Metadata {
     /// Why the last run failed, or why no attempt is left.
     #[serde(skip_serializing_if = "is_default")]
     pub cause: Option<Cause>,
-    /// No attempt is left: the next run calls only `final_retry`.
+    /// No attempt is left: the next run calls only `on_exhausted`.
     #[serde(skip_serializing_if = "is_default")]
     pub exhausted: bool,
     /// The delay that the job was added with, in whole milliseconds. A rejoin without a time uses it.
@@ -162,7 +162,7 @@ impl Cause {
     ];
 
     /// The cause as a word, for example `timeout`.
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Error => "error",
             Self::Panic => "panic",
@@ -177,25 +177,25 @@ impl Cause {
 }
 
 impl FromStr for Cause {
-    type Err = BadValue;
+    type Err = InvalidValue;
 
-    fn from_str(text: &str) -> Result<Self, BadValue> {
-        let known = || Self::ALL.map(Self::word).join(", ");
-        let bad = || BadValue::new(format!("there is no cause `{text}`; there is {}", known()));
-        Self::ALL.into_iter().find(|cause| cause.word() == text).ok_or_else(bad)
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
+        let known = || Self::ALL.map(Self::as_str).join(", ");
+        let bad = || InvalidValue::new(format!("there is no cause `{text}`; there is {}", known()));
+        Self::ALL.into_iter().find(|cause| cause.as_str() == text).ok_or_else(bad)
     }
 }
 
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.word())
+        f.pad(self.as_str())
     }
 }
 
 /// The stored bytes are not a record that this version of dq can read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum BadRecord {
+pub enum InvalidRecord {
     /// The record ends too early.
     #[error("the record is cut short")]
     TooShort,

@@ -26,9 +26,9 @@ mod text;
 mod weight;
 
 #[doc(inline)]
-pub use dq_grammar::{BadName, BadValue, RetryPolicy};
+pub use dq_grammar::{InvalidName, InvalidValue, RetryPolicy};
 
-pub use delay_job::{Deliver, ToJobId};
+pub use delay_job::{Delivery, ToJobId};
 pub use group::GroupName;
 pub use id::JobId;
 pub(crate) use id::SCHEDULE_PREFIX;
@@ -36,7 +36,7 @@ pub use ident::{AppName, Fence, TopicName};
 pub(crate) use json::{check_json, to_json};
 pub use kept::{KeptState, StateError};
 pub use limits::OverLimit;
-pub use metadata::{BadRecord, Cause, Metadata};
+pub use metadata::{Cause, InvalidRecord, Metadata};
 #[doc(hidden)]
 pub use metadata::{FIELDS, Kind};
 #[doc(hidden)]
@@ -52,6 +52,6 @@ pub use crashes::{Charge, Isolation, Suspicion};
 #[doc(hidden)]
 pub use delay_job::{DelayJob, JobDefaults, Payload};
 #[doc(hidden)]
-pub use ident::{BadToken, NodeId, ProducerId, Sequence, Token, TopicKey};
+pub use ident::{InvalidToken, NodeId, ProducerId, Sequence, Token, TopicKey};
 #[doc(hidden)]
 pub use record::Record;

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::limits::cut;
 
 /// The longest text, in bytes.
-const LONGEST_TEXT: usize = 200;
+const MAX_TEXT: usize = 200;
 
 /// How far a run has come: [`Channel::progress`](crate::Channel::progress). It goes with the end of the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -26,7 +26,7 @@ impl Progress {
     /// A progress with this text, cut at a character and without control characters.
     pub(crate) fn new(done: u64, total: u64, text: &str) -> Self {
         let plain = |letter: char| if letter.is_control() { ' ' } else { letter };
-        Self { done, total, text: cut(text, LONGEST_TEXT).chars().map(plain).collect() }
+        Self { done, total, text: cut(text, MAX_TEXT).chars().map(plain).collect() }
     }
 
     /// The progress as a store keeps it: `DONE/TOTAL TEXT`.

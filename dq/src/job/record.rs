@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::metadata::{BadRecord, FieldPlace, Metadata, after_fields, field_of, group_of};
+use super::metadata::{FieldPlace, InvalidRecord, Metadata, after_fields, field_of, group_of};
 use super::priority::Priority;
 use super::weight::Weight;
 
@@ -57,8 +57,8 @@ impl Record {
     /// Reads the metadata.
     ///
     /// # Errors
-    /// [`BadRecord`] if this version of dq cannot read the record.
-    pub fn metadata(&self) -> Result<Metadata, BadRecord> {
+    /// [`InvalidRecord`] if this version of dq cannot read the record.
+    pub fn metadata(&self) -> Result<Metadata, InvalidRecord> {
         Metadata::decode(&self.0).and_then(with_payload).map(|(metadata, _)| metadata)
     }
 
@@ -96,10 +96,10 @@ impl Record {
     /// The encoding of the payload, and its bytes.
     ///
     /// # Errors
-    /// [`BadRecord`] if this version of dq cannot read the record, or does not know its codec.
-    pub fn payload(&self) -> Result<(Codec, &[u8]), BadRecord> {
-        let (codec, payload) = self.split()?.1.split_first().ok_or(BadRecord::TooShort)?;
-        Ok((Codec::from_byte(*codec).ok_or(BadRecord::UnknownCodec(*codec))?, payload))
+    /// [`InvalidRecord`] if this version of dq cannot read the record, or does not know its codec.
+    pub fn payload(&self) -> Result<(Codec, &[u8]), InvalidRecord> {
+        let (codec, payload) = self.split()?.1.split_first().ok_or(InvalidRecord::TooShort)?;
+        Ok((Codec::from_byte(*codec).ok_or(InvalidRecord::UnknownCodec(*codec))?, payload))
     }
 
     /// How long the payload is.
@@ -114,7 +114,7 @@ impl Record {
     }
 
     /// The metadata, and codec and payload.
-    pub(super) fn split(&self) -> Result<(&[u8], &[u8]), BadRecord> {
+    pub(super) fn split(&self) -> Result<(&[u8], &[u8]), InvalidRecord> {
         let kept = after_fields(&self.0, |_, _| {})?;
         with_payload((&self.0[..self.0.len() - kept.len()], kept))
     }
@@ -156,8 +156,8 @@ impl Record {
 }
 
 /// The metadata, and codec and payload, which a record has behind them.
-fn with_payload<M>((metadata, kept): (M, &[u8])) -> Result<(M, &[u8]), BadRecord> {
-    if kept.is_empty() { Err(BadRecord::TooShort) } else { Ok((metadata, kept)) }
+fn with_payload<M>((metadata, kept): (M, &[u8])) -> Result<(M, &[u8]), InvalidRecord> {
+    if kept.is_empty() { Err(InvalidRecord::TooShort) } else { Ok((metadata, kept)) }
 }
 
 /// How a payload, or a state, is encoded.
@@ -186,7 +186,7 @@ impl Codec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::time::LONGEST_DELAY;
+    use crate::time::MAX_DELAY;
 
     #[test]
     fn new_metadata_leaves_the_payload_as_it_is() {
@@ -206,7 +206,7 @@ mod tests {
             assert_eq!(record.metadata(), Ok(metadata));
             record.as_bytes().len() - 100
         };
-        let delays = [Duration::ZERO, Duration::from_millis(1), Duration::from_secs(3_600), LONGEST_DELAY];
+        let delays = [Duration::ZERO, Duration::from_millis(1), Duration::from_secs(3_600), MAX_DELAY];
         assert_eq!(delays.map(overhead), [2, 3, 7, 11]);
     }
 

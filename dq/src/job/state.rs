@@ -13,7 +13,7 @@
 //!
 //! The picture leaves out that
 //!
-//! * a swept UNACKED job is RUNNING under `process_unacked` and returns to UNACKED by keep, rollback or reclaim;
+//! * a swept UNACKED job is RUNNING under `on_park_timeout` and returns to UNACKED by keep, rollback or reclaim;
 //! * an ack from outside ends a DELAYED or UNACKED job;
 //! * a change of the due time leaves a DELAYED job DELAYED, and a change of the payload leaves a DELAYED, UNACKED or DEAD job
 //!   where it is; a RUNNING or DONE job cannot be changed;
@@ -22,7 +22,7 @@
 //! * an import puts a copy of a job, from an export, into any state but RUNNING ([`State::IMPORTED`]), and may replace a job
 //!   that is not RUNNING;
 //! * the doctor makes a job DEAD that does not decode, unless it runs or is DONE;
-//! * a job without crashes left becomes DEAD after one more run, which calls only `final_retry`.
+//! * a job without crashes left becomes DEAD after one more run, which calls only `on_exhausted`.
 //!
 //! *Ready* is not a state: it is DELAYED with a due time that has passed. A delete, cancel, ack or replacement of a
 //! RUNNING job is not a transition: it leaves a pending command, which the step that ends the run obeys
@@ -72,14 +72,14 @@ pub enum Event {
     Reclaimed {
         /// A sweep had claimed it, so it returns to UNACKED.
         parked: bool,
-        /// No crash was left, and the node of the `final_retry` that followed crashed too.
+        /// No crash was left, and the node of the `on_exhausted` that followed crashed too.
         final_isolated: bool,
     },
-    /// The handler parked the job, or `process_unacked` kept it.
+    /// The handler parked the job, or `on_park_timeout` kept it.
     Parked,
     /// No attempt is left.
     Died,
-    /// `process_unacked` dropped the job.
+    /// `on_park_timeout` dropped the job.
     Dropped,
     /// The job is a schedule: it had a tick, and waits for the next one.
     Ticked {
@@ -187,7 +187,7 @@ impl State {
     }
 
     /// The state as a word: `delayed`, `running`, `unacked`, `dead` or `done`.
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Delayed => "delayed",
             Self::Running => "running",
@@ -200,7 +200,7 @@ impl State {
 
 impl fmt::Display for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.word())
+        f.pad(self.as_str())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use dq_grammar::{BadName, BadValue};
+use dq_grammar::{InvalidName, InvalidValue};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::group::GroupName;
@@ -47,7 +47,7 @@ macro_rules! from_text {
         }
     )+ };
 }
-from_text!(AppName: BadName, TopicName: BadName, JobId: BadName, GroupName: BadValue);
+from_text!(AppName: InvalidName, TopicName: InvalidName, JobId: InvalidName, GroupName: InvalidValue);
 
 macro_rules! parsed {
     ($($name:ident),+) => { $(

@@ -4,7 +4,7 @@ use std::fmt;
 use std::num::NonZeroU16;
 use std::str::FromStr;
 
-use dq_grammar::BadValue;
+use dq_grammar::InvalidValue;
 use smol_str::ToSmolStr;
 
 /// How much of the `rate` of its topic the start of a job spends, 1 to 10,000: 1 unless its add says another. Without a rate it has no effect.
@@ -12,8 +12,8 @@ use smol_str::ToSmolStr;
 pub struct Weight(NonZeroU16);
 
 /// The error of what is not a weight.
-fn bad(given: impl fmt::Display) -> BadValue {
-    BadValue::new(format!("`{given}` is not a weight: write a whole number from 1 to {}", Weight::MOST))
+fn bad(given: impl fmt::Display) -> InvalidValue {
+    InvalidValue::new(format!("`{given}` is not a weight: write a whole number from 1 to {}", Weight::MOST))
 }
 
 impl Weight {
@@ -26,8 +26,8 @@ impl Weight {
     /// Checks a weight.
     ///
     /// # Errors
-    /// [`BadValue`] if it is 0 or over 10,000.
-    pub fn new(weight: u16) -> Result<Self, BadValue> {
+    /// [`InvalidValue`] if it is 0 or over 10,000.
+    pub fn new(weight: u16) -> Result<Self, InvalidValue> {
         let weight = NonZeroU16::new(weight).filter(|weight| weight.get() <= Self::MOST).ok_or(weight);
         weight.map(Self).map_err(bad)
     }
@@ -35,9 +35,9 @@ impl Weight {
     /// The weight that a value displays.
     ///
     /// # Errors
-    /// [`BadValue`] if it displays none.
+    /// [`InvalidValue`] if it displays none.
     #[doc(hidden)]
-    pub fn of(weight: &(impl fmt::Display + ?Sized)) -> Result<Self, BadValue> {
+    pub fn of(weight: &(impl fmt::Display + ?Sized)) -> Result<Self, InvalidValue> {
         weight.to_smolstr().parse()
     }
 
@@ -60,9 +60,9 @@ impl fmt::Display for Weight {
 }
 
 impl FromStr for Weight {
-    type Err = BadValue;
+    type Err = InvalidValue;
 
-    fn from_str(text: &str) -> Result<Self, BadValue> {
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
         text.parse().map_or_else(|_| Err(bad(text)), Self::new)
     }
 }

@@ -31,7 +31,7 @@ use crate::time::IntoDelay;
 /// # #[job(topic = "order-timeout", delay = "30m")]
 /// # struct CloseOrder { #[job(id)] order: u64 }
 /// # async fn close_all(orders: &[u64]) -> Result<Vec<u64>, std::io::Error> { Ok(vec![]) }
-/// #[delay_listener(batch = 500)]
+/// #[delay_listener(batch_size = 500)]
 /// async fn close(batch: Batch<CloseOrder>) -> Result<(), JobError> {
 ///     let orders: Vec<u64> = batch.iter().map(|job| job.order).collect();
 ///     let locked = close_all(&orders).await?; // one statement; an error fails them all

@@ -10,7 +10,7 @@ use super::job::Job;
 use crate::job::DelayJob;
 
 /// Handles the jobs of one topic in batches: for work that costs little more for many jobs than for one, such as a statement for
-/// many rows. Annotate the struct with [`#[delay_listener(batch = 500)]`](macro@crate::delay_listener), and implement this trait
+/// many rows. Annotate the struct with [`#[delay_listener(batch_size = 500)]`](macro@crate::delay_listener), and implement this trait
 /// instead of [`DelayListener`](crate::DelayListener). A function with the attribute takes `batch: Batch<..>`.
 ///
 /// ```
@@ -28,7 +28,7 @@ use crate::job::DelayJob;
 ///     order: u64,
 /// }
 ///
-/// #[delay_listener(batch = 500, concurrency = 2, timeout = "20s")]
+/// #[delay_listener(batch_size = 500, concurrency = 2, timeout = "20s")]
 /// struct CloseOrders {
 ///     orders: Arc<Orders>,
 /// }
@@ -47,16 +47,16 @@ use crate::job::DelayJob;
 /// }
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is annotated with `#[delay_listener(batch = ..)]` but does not implement `BatchListener`",
+    message = "`{Self}` is annotated with `#[delay_listener(batch_size = ..)]` but does not implement `BatchListener`",
     label = "has no handler for batches",
     note = "write `impl BatchListener for {Self} {{ type Job = ..; async fn on_batch(&self, batch: Batch<..>) -> Result<Decided, JobError> {{ Ok(batch.rest().ack()) }} }}`",
-    note = "a listener that takes one job at a time has no `batch` in its attribute"
+    note = "a listener that takes one job at a time has no `batch_size` in its attribute"
 )]
 pub trait BatchListener: Declared + Send + Sync + 'static {
     /// The payload; its `#[job(topic = "..")]` names the topic.
     type Job: DelayJob;
 
-    /// Handles due jobs: those that are there, at most `batch` (100 by default) and at most `batch_bytes` (1 MiB) of records, and
+    /// Handles due jobs: those that are there, at most `batch_size` (100 by default) and at most `batch_bytes` (1 MiB) of records, and
     /// at least one. dq waits for nothing to fill a batch up.
     ///
     /// The batch decides single jobs at once. For all others what this returns is as for a single job: `Ok` with the decision of
@@ -65,17 +65,19 @@ pub trait BatchListener: Declared + Send + Sync + 'static {
     /// that died runs as a batch of one.
     fn on_batch(&self, batch: Batch<Self::Job>) -> impl Future<Output = Result<Decided, JobError>> + Send;
 
-    /// Runs when no attempt is left for a job, as [`DelayListener::final_retry`](crate::DelayListener::final_retry): for one job
+    /// Runs when no attempt is left for a job, as [`DelayListener::on_exhausted`](crate::DelayListener::on_exhausted): for one job
     /// at a time. The default does nothing.
-    fn final_retry(&self, job: Job<Self::Job>, cause: &Failure) -> impl Future<Output = ()> + Send {
+    #[doc(alias = "final_retry")]
+    fn on_exhausted(&self, job: Job<Self::Job>, cause: &Failure) -> impl Future<Output = ()> + Send {
         let _ = (job, cause);
         std::future::ready(())
     }
 
     /// Decides about a job that was UNACKED for too long, as
-    /// [`DelayListener::process_unacked`](crate::DelayListener::process_unacked): for one job at a time. The default drops the job
+    /// [`DelayListener::on_park_timeout`](crate::DelayListener::on_park_timeout): for one job at a time. The default drops the job
     /// and logs a warning.
-    fn process_unacked(&self, job: Job<Self::Job>) -> impl Future<Output = Result<UnackedDecision, JobError>> + Send {
+    #[doc(alias = "process_unacked")]
+    fn on_park_timeout(&self, job: Job<Self::Job>) -> impl Future<Output = Result<UnackedDecision, JobError>> + Send {
         std::future::ready(Ok(drop_unacked(&job)))
     }
 

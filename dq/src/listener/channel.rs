@@ -11,14 +11,14 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::control::RunControl;
-use super::job::Delivery;
-use super::next::{Drafts, FollowUpError, Next};
+use super::job::Delivered;
+use super::next::{Drafts, FollowUpError, FollowUps};
 use super::notes::{CheckpointError, Notes};
 use crate::job::{JobId, KeptState, Progress, StateError, Token};
-use crate::time::{IntoDelay, LONGEST_DELAY};
+use crate::time::{IntoDelay, MAX_DELAY};
 
 /// The longest [`Channel::back_off`].
-const LONGEST_BACK_OFF: Duration = dq_grammar::DAY;
+const MAX_BACK_OFF: Duration = dq_grammar::DAY;
 
 /// Decides the outcome of one run. Each method consumes the channel and makes the [`Decided`] that the handler returns.
 ///
@@ -131,7 +131,7 @@ impl Decided {
     /// Adds, broadcasts or deletes other jobs with the end of this one, each once: the store keeps these follow-ups in the step that
     /// settles the job, and dq brings them to their topics, whatever crashes meanwhile. Only [`ack`](Channel::ack) and
     /// [`dead`](Channel::dead) have follow-ups. After a `dead` they stand in place of
-    /// [`final_retry`](crate::DelayListener::final_retry), which does not run. Of a job that was deleted or cancelled during its run nothing
+    /// [`on_exhausted`](crate::DelayListener::on_exhausted), which does not run. Of a job that was deleted or cancelled during its run nothing
     /// follows. At most 1,000, of 1 MiB together.
     ///
     /// ```
@@ -158,14 +158,14 @@ impl Decided {
     ///
     /// # Errors
     /// [`FollowUpError`] if the decision has none, or if they are not valid.
-    pub fn then(self, next: impl FnOnce(&mut Next)) -> Result<Self, FollowUpError> {
+    pub fn then(self, next: impl FnOnce(&mut FollowUps)) -> Result<Self, FollowUpError> {
         if !matches!(self.decision, Decision::Ack | Decision::Dead(_)) {
             return Err(FollowUpError::NotEnded);
         }
         if let Some(refusal) = self.refusal {
             return Err(refusal);
         }
-        let mut follow_ups = Next::default();
+        let mut follow_ups = FollowUps::default();
         next(&mut follow_ups);
         Ok(Self { next: Some(follow_ups.check()?), ..self })
     }
@@ -210,7 +210,7 @@ impl Channel {
         Self(Noted::Untold)
     }
 
-    pub(crate) fn of(delivery: &Delivery) -> Self {
+    pub(crate) fn of(delivery: &Delivered) -> Self {
         let Some(notes) = &delivery.notes else { return Self(Noted::Untold) };
         Self(Noted::Run {
             notes: Arc::clone(notes),
@@ -329,7 +329,7 @@ impl Channel {
     /// A text that is not a delay, or a longer delay, makes the run a failure. The compiler checks
     /// [`delay!("2m")`](crate::delay).
     pub fn rejoin_after(self, delay: impl IntoDelay) -> Decided {
-        Decided::after(delay, "rejoin_after", LONGEST_DELAY, "ten years are", Decision::RejoinAfter)
+        Decided::after(delay, "rejoin_after", MAX_DELAY, "ten years are", Decision::RejoinAfter)
     }
 
     /// The job runs again after `delay`, and until then no node starts a job of its group or, if it has none, of its topic: for a service that answers
@@ -339,7 +339,7 @@ impl Channel {
     ///
     /// Running handlers are not stopped, and may back off as well. A text that is not a delay, or a longer delay, makes the run a failure.
     pub fn back_off(self, delay: impl IntoDelay) -> Decided {
-        Decided::after(delay, "back_off", LONGEST_BACK_OFF, "a day is", Decision::BackOff)
+        Decided::after(delay, "back_off", MAX_BACK_OFF, "a day is", Decision::BackOff)
     }
 
     /// The job runs again at `time` or, if that has passed, after the delay it was added with, as [`rejoin`](Self::rejoin). This spends no attempt.
@@ -353,13 +353,13 @@ impl Channel {
     /// [`Provider::requeue`](crate::Provider::requeue) ends it, for example from a webhook. The webhook may also come
     /// first.
     ///
-    /// If neither call comes within the topic's `unacked_age` (7 days by default), dq calls
-    /// [`DelayListener::process_unacked`](crate::DelayListener::process_unacked).
+    /// If neither call comes within the topic's `park_timeout` (7 days by default), dq calls
+    /// [`DelayListener::on_park_timeout`](crate::DelayListener::on_park_timeout).
     pub fn park(self) -> Decided {
         Decided::new(Decision::Park)
     }
 
-    /// No retry can mend the job, whatever its policy says: the run fails for this reason, `final_retry` runs, and the job is
+    /// No retry can mend the job, whatever its policy says: the run fails for this reason, `on_exhausted` runs, and the job is
     /// DEAD with it. The same as the error [`JobError::fatal`](crate::JobError::fatal).
     pub fn dead(self, reason: impl Into<String>) -> Decided {
         self.ends(Decision::Dead(reason.into()))

@@ -72,7 +72,7 @@ pub trait Declared: Sized {
     message = "`{Self}` is annotated with `#[delay_listener]` but does not implement `DelayListener`",
     label = "has no handler",
     note = "write `impl DelayListener for {Self} {{ type Job = ..; async fn on_due(&self, job: Job<..>, channel: Channel) -> Result<Decided, JobError> {{ Ok(channel.ack()) }} }}`",
-    note = "a listener that takes batches says so: `#[delay_listener(batch = 500)]`, and `.batch_listener::<..>()` where the factory names it"
+    note = "a listener that takes batches says so: `#[delay_listener(batch_size = 500)]`, and `.batch_listener::<..>()` where the factory names it"
 )]
 pub trait DelayListener: Declared + Send + Sync + 'static {
     /// The payload; its `#[job(topic = "..")]` names the topic.
@@ -91,16 +91,18 @@ pub trait DelayListener: Declared + Send + Sync + 'static {
     ///
     /// The topic's timeout applies. However this call ends, the job is DEAD afterwards, and dq logs that as an error. The
     /// default does nothing.
-    fn final_retry(&self, job: Job<Self::Job>, cause: &Failure) -> impl Future<Output = ()> + Send {
+    #[doc(alias = "final_retry")]
+    fn on_exhausted(&self, job: Job<Self::Job>, cause: &Failure) -> impl Future<Output = ()> + Send {
         let _ = (job, cause);
         std::future::ready(())
     }
 
-    /// Decides about a job that has been UNACKED for the topic's `unacked_age` (7 days by default). dq calls it on one
+    /// Decides about a job that has been UNACKED for the topic's `park_timeout` (7 days by default). dq calls it on one
     /// node.
     ///
     /// An error, a panic or a timeout keeps the job for another period. The default drops the job and logs a warning.
-    fn process_unacked(&self, job: Job<Self::Job>) -> impl Future<Output = Result<UnackedDecision, JobError>> + Send {
+    #[doc(alias = "process_unacked")]
+    fn on_park_timeout(&self, job: Job<Self::Job>) -> impl Future<Output = Result<UnackedDecision, JobError>> + Send {
         std::future::ready(Ok(drop_unacked(&job)))
     }
 
@@ -117,7 +119,7 @@ pub trait DelayListener: Declared + Send + Sync + 'static {
     }
 }
 
-/// What a listener without a `process_unacked` does.
+/// What a listener without a `on_park_timeout` does.
 pub(super) fn drop_unacked<J: DelayJob>(job: &Job<J>) -> UnackedDecision {
     tracing::warn!(topic = %J::TOPIC, job.id = %job.id(), "no ack or requeue came: the UNACKED job is dropped");
     UnackedDecision::Drop
@@ -141,7 +143,7 @@ pub enum RetryDelay {
 }
 
 /// What to do with a job that has been UNACKED for too long; see
-/// [`DelayListener::process_unacked`](crate::DelayListener::process_unacked).
+/// [`DelayListener::on_park_timeout`](crate::DelayListener::on_park_timeout).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum UnackedDecision {

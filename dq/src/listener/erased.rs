@@ -12,7 +12,7 @@ use super::channel::{Channel, Decided, Decision};
 use super::control::RunControl;
 use super::delay_listener::{DelayListener, RetryDelay, UnackedDecision};
 use super::failure::{Failure, JobError};
-use super::job::{Delivery, Job};
+use super::job::{Delivered, Job};
 use super::next::Drafts;
 use crate::job::{Cause, Codec, KeptState, Record};
 
@@ -21,10 +21,10 @@ use crate::job::{Cause, Codec, KeptState, Record};
 pub enum HandlerCall {
     /// `on_due`.
     OnDue,
-    /// `final_retry`, with the last failure.
-    FinalRetry(Failure),
-    /// `process_unacked`.
-    ProcessUnacked,
+    /// `on_exhausted`, with the last failure.
+    OnExhausted(Failure),
+    /// `on_park_timeout`.
+    OnParkTimeout,
 }
 
 /// How a call ended, short of a panic or a timeout.
@@ -36,9 +36,9 @@ pub enum Returned {
     Keeping(Decision, KeptState),
     /// `on_due` acked, perhaps with a result, and this follows.
     Followed(Drafts, Option<KeptState>),
-    /// `final_retry` returned, and this follows.
+    /// `on_exhausted` returned, and this follows.
     FinalRetried(Option<Drafts>),
-    /// `process_unacked` decided.
+    /// `on_park_timeout` decided.
     Unacked(UnackedDecision),
     /// The handler returned an error; or the payload did not decode, then the cause is [`Cause::Decode`].
     Failed(Failure),
@@ -60,7 +60,7 @@ pub(crate) fn returned(result: Result<Decided, JobError>) -> Returned {
     }
 }
 
-/// How the result of `process_unacked` ends a job.
+/// How the result of `on_park_timeout` ends a job.
 pub(super) fn unacked(result: Result<UnackedDecision, JobError>) -> Returned {
     match result {
         Ok(decision) => Returned::Unacked(decision),
@@ -71,7 +71,7 @@ pub(super) fn unacked(result: Result<UnackedDecision, JobError>) -> Returned {
 /// A listener of any payload type.
 pub trait ErasedListener: fmt::Debug + Send + Sync + 'static {
     /// Decodes the payload and calls a handler. The future owns everything it needs.
-    fn call(self: Arc<Self>, call: HandlerCall, record: Record, delivery: Delivery) -> BoxFuture<'static, Returned>;
+    fn call(self: Arc<Self>, call: HandlerCall, record: Record, delivery: Delivered) -> BoxFuture<'static, Returned>;
 
     /// Calls [`DelayListener::retry_delay`].
     fn retry_delay(&self, failed: u32, failure: &Failure) -> RetryDelay;
@@ -93,7 +93,7 @@ pub trait ErasedBatches: fmt::Debug + Send + Sync + 'static {
     /// returns, by the places of the jobs in this list; what this returns is for the others. `run` is that of the whole batch.
     fn call_batch(
         self: Arc<Self>,
-        jobs: Vec<(Record, Delivery)>,
+        jobs: Vec<(Record, Delivered)>,
         outcomes: Arc<dyn Outcomes>,
         run: Arc<RunControl>,
     ) -> BoxFuture<'static, Returned>;
@@ -145,7 +145,7 @@ impl<L> fmt::Debug for Erased<L> {
 }
 
 impl<L: DelayListener> ErasedListener for Erased<L> {
-    fn call(self: Arc<Self>, call: HandlerCall, record: Record, delivery: Delivery) -> BoxFuture<'static, Returned> {
+    fn call(self: Arc<Self>, call: HandlerCall, record: Record, delivery: Delivered) -> BoxFuture<'static, Returned> {
         Box::pin(async move {
             let payload = match decode::<L::Job>(&record) {
                 Ok(payload) => payload,
@@ -158,13 +158,13 @@ impl<L: DelayListener> ErasedListener for Erased<L> {
                     let channel = Channel::of(job.delivery());
                     returned(self.0.on_due(job, channel).await)
                 }
-                HandlerCall::FinalRetry(failure) => {
+                HandlerCall::OnExhausted(failure) => {
                     let run = Arc::clone(&job.delivery().run);
                     run.allow_next();
-                    self.0.final_retry(job, &failure).await;
+                    self.0.on_exhausted(job, &failure).await;
                     Returned::FinalRetried(run.take_next())
                 }
-                HandlerCall::ProcessUnacked => unacked(self.0.process_unacked(job).await),
+                HandlerCall::OnParkTimeout => unacked(self.0.on_park_timeout(job).await),
             }
         })
     }

@@ -12,7 +12,7 @@ use super::control::RunControl;
 use super::delay_listener::RetryDelay;
 use super::erased::{Asked, ErasedBatches, ErasedListener, HandlerCall, Outcomes, Returned, decode, returned, unacked};
 use super::failure::Failure;
-use super::job::{Delivery, Job};
+use super::job::{Delivered, Job};
 use crate::job::Record;
 
 pub(super) struct ErasedBatch<L>(L, Asked);
@@ -30,7 +30,7 @@ impl<L> fmt::Debug for ErasedBatch<L> {
 }
 
 impl<L: BatchListener> ErasedListener for ErasedBatch<L> {
-    fn call(self: Arc<Self>, call: HandlerCall, record: Record, delivery: Delivery) -> BoxFuture<'static, Returned> {
+    fn call(self: Arc<Self>, call: HandlerCall, record: Record, delivery: Delivered) -> BoxFuture<'static, Returned> {
         Box::pin(async move {
             if call == HandlerCall::OnDue {
                 return self.call_one(record, delivery).await;
@@ -42,12 +42,12 @@ impl<L: BatchListener> ErasedListener for ErasedBatch<L> {
             drop(record);
             let run = Arc::clone(&delivery.run);
             let job = Job::new(payload, delivery);
-            if let HandlerCall::FinalRetry(failure) = call {
+            if let HandlerCall::OnExhausted(failure) = call {
                 run.allow_next();
-                self.0.final_retry(job, &failure).await;
+                self.0.on_exhausted(job, &failure).await;
                 return Returned::FinalRetried(run.take_next());
             }
-            unacked(self.0.process_unacked(job).await)
+            unacked(self.0.on_park_timeout(job).await)
         })
     }
 
@@ -67,7 +67,7 @@ impl<L: BatchListener> ErasedListener for ErasedBatch<L> {
 impl<L: BatchListener> ErasedBatches for ErasedBatch<L> {
     fn call_batch(
         self: Arc<Self>,
-        jobs: Vec<(Record, Delivery)>,
+        jobs: Vec<(Record, Delivered)>,
         outcomes: Arc<dyn Outcomes>,
         run: Arc<RunControl>,
     ) -> BoxFuture<'static, Returned> {
@@ -88,7 +88,7 @@ impl<L: BatchListener> ErasedBatches for ErasedBatch<L> {
 }
 
 impl<L: BatchListener> ErasedBatch<L> {
-    async fn call_one(self: Arc<Self>, record: Record, delivery: Delivery) -> Returned {
+    async fn call_one(self: Arc<Self>, record: Record, delivery: Delivered) -> Returned {
         let (only, run) = (Arc::<Only>::default(), delivery.run.clone());
         let rest = self.call_batch(vec![(record, delivery)], only.clone(), run).await;
         only.0.get().cloned().unwrap_or(rest)

@@ -10,7 +10,7 @@ use super::next::Drafts;
 use crate::job::{Cause, KeptState, StateError, limits};
 
 /// How much of an error's text dq keeps, in bytes.
-pub const LONGEST_ERROR: usize = limits::ERROR.most as usize;
+pub const MAX_ERROR: usize = limits::ERROR.most as usize;
 
 /// What the log says instead of a decoder's text, which quotes the payload.
 const UNDECODABLE: &str = "the payload does not decode into the type of the listener; `details.error` of the DEAD job, printed by itself, says why";
@@ -26,7 +26,7 @@ pub struct JobError {
 
 impl JobError {
     /// An error that no retry can mend, such as a payload that makes no sense: no attempt is left, whatever the policy says.
-    /// [`final_retry`](crate::DelayListener::final_retry) runs, and the job is DEAD with this error.
+    /// [`on_exhausted`](crate::DelayListener::on_exhausted) runs, and the job is DEAD with this error.
     ///
     /// [`Channel::dead`](crate::Channel::dead) does the same for a text.
     ///
@@ -118,7 +118,7 @@ impl fmt::Display for JobError {
 }
 
 /// Why a run failed, as [`DelayListener::retry_delay`](crate::DelayListener::retry_delay) and
-/// [`DelayListener::final_retry`](crate::DelayListener::final_retry) receive it.
+/// [`DelayListener::on_exhausted`](crate::DelayListener::on_exhausted) receive it.
 ///
 /// Two failures are equal if cause and text are.
 #[derive(Clone)]
@@ -150,8 +150,8 @@ impl Failure {
     pub fn new(cause: Cause, message: impl Into<String>) -> Self {
         const CUT: &str = " … (cut)";
         let mut message = message.into();
-        if message.len() > LONGEST_ERROR {
-            message.truncate(limits::cut(&message, LONGEST_ERROR - CUT.len()).len());
+        if message.len() > MAX_ERROR {
+            message.truncate(limits::cut(&message, MAX_ERROR - CUT.len()).len());
             message.push_str(CUT);
             message.shrink_to_fit();
         }
@@ -187,7 +187,7 @@ impl Failure {
     /// The error that the handler returned, if it is an `E` or has one among its sources, as [`JobError::downcast_ref`] finds
     /// it.
     ///
-    /// Only `retry_delay` can have it. A store keeps the text alone, so `final_retry` gets `None`; so does a failure that is
+    /// Only `retry_delay` can have it. A store keeps the text alone, so `on_exhausted` gets `None`; so does a failure that is
     /// no error of the handler, such as a timeout.
     pub fn downcast_ref<E: Error + 'static>(&self) -> Option<&E> {
         self.error.as_deref().and_then(|error| find(error))
@@ -244,6 +244,6 @@ mod tests {
     #[test]
     fn a_long_error_is_cut_at_a_character() {
         let failure = Failure::new(Cause::Error, "é".repeat(10 << 20));
-        assert!(failure.message.len() <= LONGEST_ERROR && failure.message.ends_with("(cut)"));
+        assert!(failure.message.len() <= MAX_ERROR && failure.message.ends_with("(cut)"));
     }
 }

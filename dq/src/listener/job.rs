@@ -9,14 +9,14 @@ use std::time::SystemTime;
 use serde::de::DeserializeOwned;
 
 use super::control::RunControl;
-use super::next::{FollowUpError, Next};
+use super::next::{FollowUpError, FollowUps};
 use super::notes::Notes;
 use crate::job::{Fence, JobId, KeptState, StateError, Token, TopicName};
 use crate::time::Timestamp;
 
 /// What a run knows of its job besides the payload.
 #[derive(Debug, Clone)]
-pub struct Delivery {
+pub struct Delivered {
     /// The topic.
     pub topic: TopicName,
     /// The id.
@@ -39,7 +39,7 @@ pub struct Delivery {
     pub run: Arc<RunControl>,
 }
 
-impl Delivery {
+impl Delivered {
     /// The token of the run.
     pub(super) const fn token(&self) -> Token {
         Token { fence: self.fence, due: self.due }
@@ -51,18 +51,18 @@ impl Delivery {
 /// If your payload has a method with the name of one of these, call yours as `CloseOrder::attempt(&job)`.
 pub struct Job<P> {
     payload: P,
-    delivery: Delivery,
+    delivery: Delivered,
     /// Where it is in its batch.
     place: usize,
 }
 
 impl<P> Job<P> {
-    pub(crate) const fn new(payload: P, delivery: Delivery) -> Self {
+    pub(crate) const fn new(payload: P, delivery: Delivered) -> Self {
         Self::of_batch(payload, delivery, 0)
     }
 
     /// A job at this place of a batch.
-    pub(crate) const fn of_batch(payload: P, delivery: Delivery, place: usize) -> Self {
+    pub(crate) const fn of_batch(payload: P, delivery: Delivered, place: usize) -> Self {
         Self { payload, delivery, place }
     }
 
@@ -109,18 +109,18 @@ impl<P> Job<P> {
     }
 
     /// Adds, broadcasts or deletes other jobs with the end of this one, each once, as [`Decided::then`](crate::Decided::then) does: for
-    /// [`final_retry`](crate::DelayListener::final_retry), whose job becomes DEAD with them. A second call takes the place of the first.
+    /// [`on_exhausted`](crate::DelayListener::on_exhausted), whose job becomes DEAD with them. A second call takes the place of the first.
     ///
     /// # Errors
     /// [`FollowUpError`] if they are not valid, and [`FollowUpError::NotEnded`] in any other handler.
-    pub fn then(&self, next: impl FnOnce(&mut Next)) -> Result<(), FollowUpError> {
-        let mut follow_ups = Next::default();
+    pub fn then(&self, next: impl FnOnce(&mut FollowUps)) -> Result<(), FollowUpError> {
+        let mut follow_ups = FollowUps::default();
         next(&mut follow_ups);
         let drafts = follow_ups.check()?;
         if self.delivery.run.set_next(drafts) { Ok(()) } else { Err(FollowUpError::NotEnded) }
     }
 
-    pub(super) const fn delivery(&self) -> &Delivery {
+    pub(super) const fn delivery(&self) -> &Delivered {
         &self.delivery
     }
 

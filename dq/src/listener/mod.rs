@@ -24,7 +24,7 @@ pub use delay_listener::{AckMode, OnTimeout, RetryDelay};
 #[doc(hidden)]
 pub use dq_grammar::BlockedBy;
 pub use dq_grammar::OnBlocked;
-pub use next::{FollowUpError, Next, NextJob};
+pub use next::{FollowUp, FollowUpError, FollowUps};
 pub use notes::CheckpointError;
 
 #[doc(hidden)]
@@ -42,11 +42,11 @@ pub(crate) use erased::decode;
 pub use erased::{ErasedBatches, ErasedListener, HandlerCall, Outcomes, Returned};
 pub(crate) use failure::log_text;
 #[doc(hidden)]
-pub use failure::{Failure, JobError, LONGEST_ERROR};
+pub use failure::{Failure, JobError, MAX_ERROR};
 #[doc(hidden)]
 pub use inject::{Dependency, Injectable, Injector, Missing, Provided};
 #[doc(hidden)]
-pub use job::{Delivery, Job};
+pub use job::{Delivered, Job};
 #[doc(hidden)]
 pub use next::Drafts;
 #[doc(hidden)]

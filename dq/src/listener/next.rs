@@ -4,19 +4,19 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dq_grammar::BadValue;
+use dq_grammar::InvalidValue;
 
 use crate::environment::Environment;
 use crate::job::{
-    Codec, DelayJob, Deliver, GroupName, JobDefaults, JobId, Metadata, Record, ToJobId, TopicName, Weight, limits,
+    Codec, DelayJob, Delivery, GroupName, JobDefaults, JobId, Metadata, Record, ToJobId, TopicName, Weight, limits,
     to_json,
 };
 use crate::store::{
-    Due, FOLLOW_UP_BYTES, FollowUpBatch, FollowUps, MOST_FOLLOW_UPS, MOST_MEMBERS_AT_ONCE, MaxWaiting, NewJob, OnDead,
-    OnDuplicate, SetChange, SetVerb,
+    Due, FOLLOW_UP_BYTES, FollowUpBatch, FollowUpBatches, MAX_FOLLOW_UPS, MAX_MEMBERS_AT_ONCE, MaxWaiting, NewJob,
+    OnDead, OnDuplicate, SetChange, SetVerb,
 };
 use crate::telemetry;
-use crate::time::{IntoDelay, LONGEST_DELAY, Timestamp};
+use crate::time::{IntoDelay, MAX_DELAY, Timestamp};
 
 /// Why a run cannot have these follow-ups. Nothing of them is kept, and the handler may decide otherwise.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -66,18 +66,18 @@ pub enum FollowUpError {
 
 /// What follows a run, in order. Made by [`Decided::then`](crate::Decided::then).
 #[derive(Default)]
-pub struct Next {
+pub struct FollowUps {
     follow_ups: Vec<(String, What)>,
 }
 
 /// One follow-up.
 enum What {
-    Add(Box<NextJob>),
+    Add(Box<FollowUp>),
     Delete(Result<JobId, String>),
 }
 
-/// A job that follows; the methods change how it is added. Made by [`Next::add`] and [`Next::broadcast`].
-pub struct NextJob {
+/// A job that follows; the methods change how it is added. Made by [`FollowUps::add`] and [`FollowUps::broadcast`].
+pub struct FollowUp {
     payload: Result<Vec<u8>, String>,
     id: Option<Result<JobId, String>>,
     group: Option<Result<GroupName, String>>,
@@ -85,7 +85,7 @@ pub struct NextJob {
     defaults: JobDefaults,
     when: When,
     on_duplicate: OnDuplicate,
-    deliver: Deliver,
+    deliver: Delivery,
     headers: Vec<(String, String)>,
     set: Option<(String, Result<JobId, String>)>,
     on_dead: OnDead,
@@ -93,30 +93,30 @@ pub struct NextJob {
 
 enum When {
     Usual,
-    After(Result<Duration, BadValue>),
+    After(Result<Duration, InvalidValue>),
     At(Timestamp),
 }
 
 /// Shows how many there are, never a payload.
-impl fmt::Debug for Next {
+impl fmt::Debug for FollowUps {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Next({} follow-ups)", self.follow_ups.len())
+        write!(f, "FollowUps({} follow-ups)", self.follow_ups.len())
     }
 }
 
 /// Shows the id, never the payload.
-impl fmt::Debug for NextJob {
+impl fmt::Debug for FollowUp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NextJob").field("id", &self.id).finish_non_exhaustive()
+        f.debug_struct("FollowUp").field("id", &self.id).finish_non_exhaustive()
     }
 }
 
-impl Next {
+impl FollowUps {
     /// Adds this job to its topic, as [`Provider::add`](crate::Provider::add) does: after the usual delay of the topic or of the payload,
-    /// unless [`after`](NextJob::after) or [`at`](NextJob::at) says otherwise. If a job with its id exists, that one stays.
+    /// unless [`after`](FollowUp::after) or [`at`](FollowUp::at) says otherwise. If a job with its id exists, that one stays.
     #[expect(clippy::needless_pass_by_value, reason = "a job is given away")]
-    pub fn add<J: DelayJob>(&mut self, job: J) -> &mut NextJob {
-        let next = NextJob {
+    pub fn add<J: DelayJob>(&mut self, job: J) -> &mut FollowUp {
+        let next = FollowUp {
             payload: to_json(&job).map_err(|error| error.to_string()),
             id: job.job_id().map(|id| id.map_err(|bad| bad.to_string())),
             group: job.job_group().map(|group| group.map_err(|bad| bad.to_string())),
@@ -137,9 +137,9 @@ impl Next {
     }
 
     /// Delivers this job to every node that listens to the broadcast channel of its topic.
-    pub fn broadcast<J: DelayJob>(&mut self, job: J) -> &mut NextJob {
+    pub fn broadcast<J: DelayJob>(&mut self, job: J) -> &mut FollowUp {
         let next = self.add(job);
-        next.deliver = Deliver::Broadcast;
+        next.deliver = Delivery::Broadcast;
         next
     }
 
@@ -153,8 +153,8 @@ impl Next {
     /// Checks all of it, and makes what a store takes. Generated ids come from `ids`.
     pub(crate) fn check(self) -> Result<Drafts, FollowUpError> {
         let count = self.follow_ups.len();
-        if count > MOST_FOLLOW_UPS {
-            return Err(FollowUpError::TooMany { count, limit: MOST_FOLLOW_UPS });
+        if count > MAX_FOLLOW_UPS {
+            return Err(FollowUpError::TooMany { count, limit: MAX_FOLLOW_UPS });
         }
         let (mut drafts, mut size) = (Vec::with_capacity(count), 0);
         for (topic, what) in self.follow_ups {
@@ -167,7 +167,7 @@ impl Next {
                     let job = Box::new(next.check().map_err(invalid)?);
                     match set {
                         None => Draft::Add(job),
-                        Some(_) if job.deliver != Deliver::Queue => {
+                        Some(_) if job.deliver != Delivery::Queue => {
                             return Err(invalid("a broadcast is not a member of a job set".to_owned()));
                         }
                         Some((home, set)) => {
@@ -191,7 +191,7 @@ impl Next {
     }
 }
 
-impl NextJob {
+impl FollowUp {
     /// Makes the job due this long after its own run has ended: a `Duration`, or a text such as `"15m"`; at most ten years.
     pub fn after(&mut self, delay: impl IntoDelay) -> &mut Self {
         self.when = When::After(delay.into_delay().duration());
@@ -244,7 +244,7 @@ impl NextJob {
 
     fn check(mut self) -> Result<NewJob, String> {
         let defaults = self.defaults;
-        let bounded = |delay: Duration| match delay > LONGEST_DELAY {
+        let bounded = |delay: Duration| match delay > MAX_DELAY {
             true => Err(format!("the delay {} is longer than ten years", humantime::format_duration(delay))),
             false => Ok(delay),
         };
@@ -325,7 +325,7 @@ impl Drafts {
 
     /// What a store takes: a batch for each topic, or several where a job is deleted and added, or an id occurs twice. Within a topic the
     /// order stays.
-    pub(crate) fn packed(&self, environment: &Environment) -> FollowUps {
+    pub(crate) fn packed(&self, environment: &Environment) -> FollowUpBatches {
         let mut targets: Vec<(&TopicName, Vec<FollowUpBatch>)> = Vec::new();
         for (target, draft) in self.0.iter() {
             let at = targets.iter().position(|(known, _)| *known == target).unwrap_or_else(|| {
@@ -344,7 +344,7 @@ impl Drafts {
                         Some(FollowUpBatch::Set(SetChange {
                             set: known,
                             what: SetVerb::Add(known_on_dead, members),
-                        })) if known == set && known_on_dead == on_dead && members.len() < MOST_MEMBERS_AT_ONCE => {
+                        })) if known == set && known_on_dead == on_dead && members.len() < MAX_MEMBERS_AT_ONCE => {
                             members.push(member);
                         }
                         _ => {
@@ -364,7 +364,7 @@ impl Drafts {
                 (Draft::Delete(id), _) => batches.push(FollowUpBatch::Delete(vec![id.clone()])),
             }
         }
-        let mut follow_ups = FollowUps::default();
+        let mut follow_ups = FollowUpBatches::default();
         for (target, batches) in targets {
             batches.iter().for_each(|batch| follow_ups.push(target.clone(), batch));
         }

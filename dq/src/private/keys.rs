@@ -43,8 +43,8 @@ pub mod delay_listener {
         };
     }
     dq_grammar::topic_settings!(keys);
-    /// `final_retry = "give_up"`: the function to call when no attempt is left. For function listeners only.
-    pub mod final_retry {}
+    /// `on_exhausted = "give_up"`: the function to call when no attempt is left. For function listeners only.
+    pub mod on_exhausted {}
     /// `register = false`: do not register the listener; name it with `.listener::<L>()`. Default: `true`.
     pub mod register {}
 }

@@ -14,12 +14,12 @@ use super::request::{Answer, Request};
 use super::root::Caller;
 use super::sending::Calls;
 use crate::config::NodeSettings;
-use crate::job::{BadName, BadValue, Codec, GroupName, JobDefaults, JobId, Metadata, Record, ToJobId, Weight};
+use crate::job::{Codec, GroupName, InvalidName, InvalidValue, JobDefaults, JobId, Metadata, Record, ToJobId, Weight};
 use crate::schedule::check_reserved;
 use crate::store::{NewJob, OnDuplicate};
 
 /// How many jobs beyond the limit are counted for the error.
-const MOST_COUNTED: usize = 1_000_000;
+const MAX_COUNTED: usize = 1_000_000;
 
 /// How many jobs of a large call go to the store first, if it has nothing to do: it works on them while the others are made.
 const FIRST_PART: usize = 250;
@@ -58,13 +58,13 @@ pub(super) struct Adding {
 pub(super) struct DraftJob {
     pub(super) payload: Result<Vec<u8>, serde_json::Error>,
     /// If it has one.
-    pub(super) id: Option<Result<JobId, BadName>>,
+    pub(super) id: Option<Result<JobId, InvalidName>>,
     /// When it is due, if it is not as the options of the call say.
     pub(super) when: Option<When>,
     /// The group that the payload says.
-    pub(super) group: Option<Result<GroupName, BadValue>>,
+    pub(super) group: Option<Result<GroupName, InvalidValue>>,
     /// The weight that the payload says.
-    pub(super) weight: Option<Result<Weight, BadValue>>,
+    pub(super) weight: Option<Result<Weight, InvalidValue>>,
 }
 
 impl DraftJob {
@@ -115,7 +115,7 @@ impl<A: AddMode<Timing = Once>> Call<Add<A>> {
     /// If a job with this id exists, keeps it and succeeds. This makes an add safe to repeat.
     ///
     /// The answer is then an [`AddedOrKept`], because a job that is kept may be DEAD: it never runs, and the add has changed
-    /// nothing. [`unless_dead`](AddedOrKept::unless_dead) makes an error of that.
+    /// nothing. [`or_error_if_dead`](AddedOrKept::or_error_if_dead) makes an error of that.
     ///
     /// # Panics
     /// When the call was polled before.
@@ -148,7 +148,7 @@ impl<A: AddMode<Timing = Once>> Call<AddMany<A>> {
     /// Where a job with the id of one of these exists, keeps it and succeeds. This makes the call safe to repeat.
     ///
     /// The results are then [`AddedOrKept`]s, because a job that is kept may be DEAD: it never runs.
-    /// [`unless_dead`](AddedMany::unless_dead) makes an error of each such job.
+    /// [`or_error_if_dead`](AddedMany::or_error_if_dead) makes an error of each such job.
     ///
     /// # Panics
     /// When the call was polled before.
@@ -167,10 +167,10 @@ impl<A: AddMode<Timing = Once>> Call<AddMany<A>> {
 
 /// The jobs of a call, unless there are too many.
 pub(super) fn limited(jobs: impl IntoIterator<Item = DraftJob>) -> Result<Vec<DraftJob>, Invalid> {
-    let limit = NodeSettings::MOST_BATCH;
+    let limit = NodeSettings::MAX_BATCH;
     let mut jobs = jobs.into_iter();
     let drafts = jobs.by_ref().take(limit).collect();
-    match jobs.take(MOST_COUNTED).count() {
+    match jobs.take(MAX_COUNTED).count() {
         0 => Ok(drafts),
         more => Err(Invalid::BatchTooLarge { what: "jobs", size: limit + more, limit }),
     }
@@ -183,7 +183,7 @@ pub(super) fn checked_payload(
 ) -> Result<Vec<u8>, Invalid> {
     let topic = || caller.topic().clone();
     let payload = payload.map_err(|source| Invalid::BadPayload { topic: topic(), source })?;
-    let (size, limit) = (payload.len(), caller.root.settings.payload_limit);
+    let (size, limit) = (payload.len(), caller.root.settings.max_payload);
     if size > limit { Err(Invalid::PayloadTooLarge { topic: topic(), size, limit }) } else { Ok(payload) }
 }
 

@@ -3,7 +3,7 @@
 use std::ops::Deref;
 use std::{slice, vec};
 
-use super::error::{CallError, Doing, Failed, Invalid, Reason, Refusal, Target};
+use super::error::{CallError, Doing, Failed, FailureReason, Invalid, Refusal, Target};
 use super::request::{Answer, Outcome};
 use crate::job::{JobId, State, TopicName};
 use crate::store::{AddOutcome, OnDuplicate, TooHeavy, TopicFull};
@@ -19,20 +19,20 @@ pub struct Added {
     /// The job's id, chosen or generated.
     pub id: JobId,
     /// What the store did with the job.
-    pub how: Addition,
+    pub how: AddedHow,
 }
 
 /// The result of an add with `keep_existing` that worked: the job was added, or an old one kept.
 ///
-/// The old job may be DEAD, and then it never runs. So look at [`how`](Self::how), or call [`unless_dead`](Self::unless_dead).
+/// The old job may be DEAD, and then it never runs. So look at [`how`](Self::how), or call [`or_error_if_dead`](Self::or_error_if_dead).
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[must_use = "a job that was kept may be DEAD, and then it never runs: write `.unless_dead()?`, or look at `how`"]
+#[must_use = "a job that was kept may be DEAD, and then it never runs: write `.or_error_if_dead()?`, or look at `how`"]
 #[non_exhaustive]
 pub struct AddedOrKept {
     /// The job's id, chosen or generated.
     pub id: JobId,
     /// What the store did with the job.
-    pub how: Addition,
+    pub how: AddedHow,
     topic: TopicName,
 }
 
@@ -42,10 +42,10 @@ impl AddedOrKept {
     ///
     /// # Errors
     /// [`Refusal::Exists`] with the state DEAD.
-    pub fn unless_dead(self) -> Result<Added, CallError> {
+    pub fn or_error_if_dead(self) -> Result<Added, CallError> {
         let Self { id, how, topic } = self;
         match how {
-            Addition::Kept(State::Dead) => {
+            AddedHow::Kept(State::Dead) => {
                 let target = Target { topic, id: Some(id), doing: Doing::Add(OnDuplicate::Keep) };
                 Err(CallError::Refused { target, refusal: Refusal::Exists(State::Dead) })
             }
@@ -114,7 +114,7 @@ impl AddMode for Extending {
 /// What the store did with a job that was added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Addition {
+pub enum AddedHow {
     /// The job waits until it is due.
     New,
     /// The store is away: the [buffer](crate::context::ContextFactory::buffer) of the provider has the job on its disk, and sends it when the store is back. It is due then, or
@@ -157,7 +157,7 @@ pub enum Addition {
 /// # async fn add(jobs: dq::Provider) -> Result<(), dq::Error> {
 /// # let customers = || (1..=100).map(|customer| Remind { customer });
 /// jobs.add_many(customers()).await?.all()?; // an error if one of them was not added
-/// jobs.add_many(customers()).keep_existing().await?.unless_dead().all()?; // safe to repeat
+/// jobs.add_many(customers()).keep_existing().await?.or_error_if_dead().all()?; // safe to repeat
 /// for added in jobs.add_many(customers()).replace_existing().await? {
 ///     if let Err(error) = added {
 ///         eprintln!("{error}");
@@ -196,9 +196,9 @@ impl AddedMany {
 }
 
 impl AddedMany<AddedOrKept> {
-    /// Makes an error of each job that was kept and is DEAD, as [`AddedOrKept::unless_dead`] does for one.
-    pub fn unless_dead(self) -> AddedMany {
-        AddedMany(self.0.into_iter().map(|result| result.and_then(AddedOrKept::unless_dead)).collect())
+    /// Makes an error of each job that was kept and is DEAD, as [`AddedOrKept::or_error_if_dead`] does for one.
+    pub fn or_error_if_dead(self) -> AddedMany {
+        AddedMany(self.0.into_iter().map(|result| result.and_then(AddedOrKept::or_error_if_dead)).collect())
     }
 }
 
@@ -238,17 +238,17 @@ pub(super) fn added(target: Target, answer: Answer) -> Result<Added, CallError> 
         Err(failed) => return Err(CallError::failed(target, failed)),
     };
     let how = match (outcome, target.doing) {
-        (AddOutcome::Added, _) => Ok(Addition::New),
-        (AddOutcome::Buffered, _) => Ok(Addition::Buffered),
-        (AddOutcome::Exists(state), Doing::Add(OnDuplicate::Keep)) => Ok(Addition::Kept(state)),
+        (AddOutcome::Added, _) => Ok(AddedHow::New),
+        (AddOutcome::Buffered, _) => Ok(AddedHow::Buffered),
+        (AddOutcome::Exists(state), Doing::Add(OnDuplicate::Keep)) => Ok(AddedHow::Kept(state)),
         (AddOutcome::Exists(state), Doing::Add(OnDuplicate::Extend { .. })) => Err(Refusal::NotExtended(state)),
         (AddOutcome::Exists(state), _) => Err(Refusal::Exists(state)),
-        (AddOutcome::Deleted, Doing::Add(OnDuplicate::Keep)) => Ok(Addition::KeptDeleted),
+        (AddOutcome::Deleted, Doing::Add(OnDuplicate::Keep)) => Ok(AddedHow::KeptDeleted),
         (AddOutcome::Deleted, _) => Err(Refusal::Deleted),
-        (AddOutcome::Replaced(state), _) => Ok(Addition::Replaced(state)),
-        (AddOutcome::ReplacementWaits, _) => Ok(Addition::ReplacementWaits),
-        (AddOutcome::ReplacementIfEnds, _) => Ok(Addition::ReplacementIfEnds),
-        (AddOutcome::Extended { due, version }, _) => Ok(Addition::Extended { due, version }),
+        (AddOutcome::Replaced(state), _) => Ok(AddedHow::Replaced(state)),
+        (AddOutcome::ReplacementWaits, _) => Ok(AddedHow::ReplacementWaits),
+        (AddOutcome::ReplacementIfEnds, _) => Ok(AddedHow::ReplacementIfEnds),
+        (AddOutcome::Extended { due, version }, _) => Ok(AddedHow::Extended { due, version }),
         (AddOutcome::TopicFull(TopicFull { waiting, limit }), _) => Err(Refusal::TopicFull { waiting, limit }),
         (AddOutcome::GroupFull { group, full: TopicFull { waiting, limit } }, _) => {
             Err(Refusal::GroupFull { group, waiting, limit })
@@ -268,5 +268,5 @@ pub(super) fn added(target: Target, answer: Answer) -> Result<Added, CallError> 
 }
 
 fn not_done(target: Target, why: String) -> CallError {
-    CallError::failed(target, Failed::NotDone(Reason::Refused(why)))
+    CallError::failed(target, Failed::NotDone(FailureReason::Refused(why)))
 }

@@ -13,10 +13,10 @@ use std::time::Duration;
 
 use foldhash::fast::FixedState;
 
-use super::error::{Failed, Reason};
+use super::error::{Failed, FailureReason};
 use super::request::{Deadline, Outcome, Posted, Request};
 use crate::job::JobId;
-use crate::store::step::MOST_JOBS;
+use crate::store::step::MAX_JOBS;
 use crate::store::{self, BatchAnswer, BatchReply, Numbered, Pending, Producer, StoreError, other_kind};
 use crate::telemetry::{Counter, Histogram, counter, histogram, label, table};
 
@@ -79,7 +79,7 @@ impl Batch {
     /// Whether `posted` is of the same kind and fits; [`BatchQueue::push`] looks for its id.
     fn takes(&self, posted: &Posted, most_bytes: usize) -> bool {
         let same = self.requests.first().is_some_and(|f| discriminant(&f.request) == discriminant(&posted.request));
-        let has_room = self.requests.len() < MOST_JOBS && self.bytes + posted.bytes() <= most_bytes;
+        let has_room = self.requests.len() < MAX_JOBS && self.bytes + posted.bytes() <= most_bytes;
         same && !posted.request.goes_alone() && has_room
     }
 
@@ -94,7 +94,7 @@ impl Batch {
     }
 
     fn is_full(&self, most_bytes: usize) -> bool {
-        self.requests.len() >= MOST_JOBS || self.bytes >= most_bytes
+        self.requests.len() >= MAX_JOBS || self.bytes >= most_bytes
     }
 
     /// Sends the batch, or sends it again.
@@ -203,11 +203,11 @@ impl Batch {
 
     /// What a caller receives whose request has no outcome; `otherwise` is the reason if the store gave none. The reason of
     /// *unknown* is not that of a later copy of which nothing was done.
-    fn failure(&self, otherwise: Reason) -> Failed {
+    fn failure(&self, otherwise: FailureReason) -> Failed {
         match (self.unread_copies, &self.doubt, &self.error) {
-            (0, _, error) => Failed::NotDone(error.clone().map_or(otherwise, Reason::Store)),
-            (_, Some(doubt), _) => Failed::Unknown(Reason::Store(Arc::clone(doubt))),
-            (_, None, Some(_)) => Failed::Unknown(Reason::Unanswered),
+            (0, _, error) => Failed::NotDone(error.clone().map_or(otherwise, FailureReason::Store)),
+            (_, Some(doubt), _) => Failed::Unknown(FailureReason::Store(Arc::clone(doubt))),
+            (_, None, Some(_)) => Failed::Unknown(FailureReason::Unanswered),
             (_, None, None) => Failed::Unknown(otherwise),
         }
     }
@@ -224,7 +224,7 @@ impl Batch {
 
     /// Answers the callers whose deadline has passed; `otherwise` makes the reason if the store gave none. Returns whether no
     /// caller is left.
-    pub(super) fn give_up(&mut self, now: Duration, otherwise: impl Fn(&Deadline) -> Reason) -> bool {
+    pub(super) fn give_up(&mut self, now: Duration, otherwise: impl Fn(&Deadline) -> FailureReason) -> bool {
         for at in 0..self.requests.len() {
             let posted = &self.requests[at];
             if posted.deadline.at <= now && !posted.is_answered() {
@@ -261,7 +261,7 @@ impl Batch {
     /// receive *unknown*.
     pub(super) fn into_unsent(mut self) -> Vec<Posted> {
         if self.unread_copies > 0 {
-            self.answer_all(&Failed::Unknown(Reason::Panicked));
+            self.answer_all(&Failed::Unknown(FailureReason::Panicked));
         }
         let mut requests = std::mem::take(&mut self.requests);
         requests.retain(|posted| !posted.is_answered());
@@ -271,9 +271,9 @@ impl Batch {
     /// Callers are left only if the coalescer is dropped, or if the store sent too few outcomes or a final error.
     fn fail_the_rest(&mut self) {
         let failure = match (std::thread::panicking(), self.unread_copies) {
-            (true, 0) => Failed::NotDone(Reason::Panicked),
-            (true, _) => Failed::Unknown(Reason::Panicked),
-            (false, _) => self.failure(Reason::Stopped),
+            (true, 0) => Failed::NotDone(FailureReason::Panicked),
+            (true, _) => Failed::Unknown(FailureReason::Panicked),
+            (false, _) => self.failure(FailureReason::Stopped),
         };
         self.answer_all(&failure);
     }
@@ -399,7 +399,8 @@ impl BatchQueue {
     /// Answers the callers whose deadline has passed, and removes batches that no caller waits for. `last_error` is what kept
     /// the batches from being sent, as far as the store said.
     pub(super) fn give_up(&mut self, now: Duration, last_error: Option<&Arc<StoreError>>) {
-        let reason = |deadline: &Deadline| last_error.cloned().map_or_else(|| deadline.never_sent(), Reason::Store);
+        let reason =
+            |deadline: &Deadline| last_error.cloned().map_or_else(|| deadline.never_sent(), FailureReason::Store);
         let before = self.batches.back().map(|last| last.order);
         self.batches.retain_mut(|batch| !batch.give_up(now, reason));
         if self.batches.back().map(|last| last.order) != before {
@@ -418,7 +419,7 @@ impl BatchQueue {
 }
 
 /// The most bytes of a batch, unless one job alone has more.
-const MOST_BYTES: usize = 1 << 20;
+const MAX_BYTES: usize = 1 << 20;
 /// The most bytes of the first batches.
 const FIRST_BYTES: usize = 1 << 18;
 /// The fewest bytes to which the bound shrinks.
@@ -447,7 +448,7 @@ impl Upload {
     /// An answer came this long after its batch was sent.
     pub(super) fn answered_after(&mut self, time: Duration) {
         if time <= self.quick {
-            self.bytes = (self.bytes * 2).min(MOST_BYTES);
+            self.bytes = (self.bytes * 2).min(MAX_BYTES);
         }
     }
 
@@ -470,7 +471,7 @@ mod tests {
         for _ in 0..9 {
             upload.answered_after(Duration::from_millis(250));
         }
-        assert_eq!(upload.bytes(), MOST_BYTES);
+        assert_eq!(upload.bytes(), MAX_BYTES);
         for _ in 0..30 {
             upload.timed_out();
         }

@@ -129,7 +129,7 @@ impl<V: Verb> Call<V> {
         Self(CallState::Draft(Some(verb.map(|verb| Draft { verb, within: None }))))
     }
 
-    /// Sets how long this call may wait for the store, instead of the setting `call_total` (10 s by default): a `Duration` or
+    /// Sets how long this call may wait for the store, instead of the setting `call_deadline` (10 s by default): a `Duration` or
     /// a text such as `"500ms"`, at most an hour. For callers that cannot wait that long, such as an HTTP handler. When the
     /// time is over, the error says whether nothing was done for certain, or whether that is unknown.
     pub fn within(mut self, time: impl IntoDelay) -> Self {

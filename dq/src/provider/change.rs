@@ -14,7 +14,7 @@ use super::request::{Answer, Deadline, Outcome, Request};
 use super::root::Caller;
 use super::sending::Calls;
 use crate::config::NodeSettings;
-use crate::job::{BadName, Codec, JobId, Metadata, Record, State, TopicName};
+use crate::job::{Codec, InvalidName, JobId, Metadata, Record, State, TopicName};
 use crate::schedule::check_reserved;
 use crate::store::{ChangeKind, ChangeOutcome, ChangeVerdict, Due, JobChange, OptionChange};
 use crate::time::{Delay, IntoDelay, Timestamp};
@@ -100,7 +100,7 @@ impl JobOptions {
 impl Call<Change> {
     pub(super) fn change(
         caller: Caller,
-        id: Result<JobId, BadName>,
+        id: Result<JobId, InvalidName>,
         what: impl FnOnce(&Caller) -> Result<ChangeKind, Invalid>,
     ) -> Self {
         let checked = || {
@@ -121,7 +121,7 @@ impl Call<Change> {
 
 impl Call<ChangeMany> {
     pub(super) fn change_many(changes: impl IntoIterator<Item = Call<Change>>) -> Self {
-        let (limit, what) = (NodeSettings::MOST_BATCH, "changes");
+        let (limit, what) = (NodeSettings::MAX_BATCH, "changes");
         let changes: Vec<_> = changes.into_iter().take(limit + 1).collect();
         match changes.len() {
             size if size > limit => Self::bad(Invalid::BatchTooLarge { what, size, limit }),

@@ -35,14 +35,14 @@ use super::retries::Retries;
 use super::seat::Bell;
 use crate::environment::{Environment, or_never};
 use crate::job::ProducerId;
-use crate::store::step::MOST_JOBS;
+use crate::store::step::MAX_JOBS;
 use crate::store::{CALL_SLOTS, Party, Producer, Store, StoreError};
 
 /// How long an answer may take over a connection that the coalescer has left behind on the user's runtime.
 const STUCK_AFTER: Duration = Duration::from_millis(500);
 
 /// How many batches may be unanswered when one goes out that is not full.
-const MOST_BESIDE: usize = 2;
+const MAX_BESIDE: usize = 2;
 
 /// How many requests such a batch has at least.
 const FEWEST_BESIDE: usize = 16;
@@ -292,7 +292,7 @@ impl Coalescer {
     fn enough(&self) -> usize {
         match self.in_flight.len() {
             0 => 1,
-            batches if batches < MOST_BESIDE => self.in_flight.iter().map(Batch::len).sum::<usize>().max(FEWEST_BESIDE),
+            batches if batches < MAX_BESIDE => self.in_flight.iter().map(Batch::len).sum::<usize>().max(FEWEST_BESIDE),
             _ => usize::MAX,
         }
     }
@@ -321,7 +321,7 @@ impl Coalescer {
             SendState::Open if self.in_flight.is_empty() => WakeAt { requests: 1, bytes: 0, before },
             SendState::Open if self.may_send_next() => {
                 let missing = self.enough().saturating_sub(self.queue.growing());
-                WakeAt { requests: missing.min(MOST_JOBS), bytes: self.upload.bytes(), before }
+                WakeAt { requests: missing.min(MAX_JOBS), bytes: self.upload.bytes(), before }
             }
             _ => WakeAt { requests: usize::MAX, bytes: usize::MAX, before },
         }
@@ -377,7 +377,7 @@ impl Coalescer {
     fn failed(&self, error: &StoreError) {
         let topic = &self.inbox.key.topic;
         if error.is_outage() {
-            tracing::debug!(%topic, %error, "adds and commands were not done, or had no answer; dq sends them again until `call_total` is over");
+            tracing::debug!(%topic, %error, "adds and commands were not done, or had no answer; dq sends them again until `call_deadline` is over");
         } else {
             tracing::debug!(%topic, %error, "adds or commands were not done; their callers get the error");
         }

@@ -8,7 +8,7 @@ use super::error::{CallError, Refusal, Target};
 use super::request::{Answer, Outcome, Request};
 use super::root::Caller;
 use super::sending::call_many;
-use crate::job::{BadName, Fence, JobId, State};
+use crate::job::{Fence, InvalidName, JobId, State};
 use crate::store::{Command, CommandKind, CommandOutcome};
 
 /// Deletes, cancels, acks or requeues a job. Made by [`Provider::delete`](super::Provider::delete),
@@ -23,9 +23,9 @@ pub struct JobCommand<A = CommandOutcome> {
 }
 
 /// What an ack or requeue found and did. An id that the store does not know is no error, and neither is a job in a state to
-/// which the command does nothing. So look at [`changed`](Self::changed), or call [`must_change`](Self::must_change).
+/// which the command does nothing. So look at [`changed`](Self::changed), or call [`or_error_if_unchanged`](Self::or_error_if_unchanged).
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[must_use = "an unknown id is no error: write `.must_change()?`, or look at `changed`"]
+#[must_use = "an unknown id is no error: write `.or_error_if_unchanged()?`, or look at `changed`"]
 #[non_exhaustive]
 pub struct AckedOrRequeued {
     /// The state of the job; `None` if there is no such job.
@@ -42,7 +42,7 @@ impl AckedOrRequeued {
     ///
     /// # Errors
     /// [`Refusal::NoSuchJob`] or [`Refusal::State`].
-    pub fn must_change(self) -> Result<CommandOutcome, CallError> {
+    pub fn or_error_if_unchanged(self) -> Result<CommandOutcome, CallError> {
         let Self { found, changed, outcome, target } = self;
         let refusal = found.map_or(Refusal::NoSuchJob, Refusal::State);
         if changed { Ok(outcome) } else { Err(CallError::Refused { target, refusal }) }
@@ -75,7 +75,7 @@ impl CommandAnswer for AckedOrRequeued {
 }
 
 impl<A: CommandAnswer> Call<JobCommand<A>> {
-    pub(super) fn command(caller: Caller, verb: CommandKind, id: Result<JobId, BadName>) -> Self {
+    pub(super) fn command(caller: Caller, verb: CommandKind, id: Result<JobId, InvalidName>) -> Self {
         Self::of(id.map_err(CallError::from).map(|id| {
             let by = caller.by.clone();
             JobCommand { caller, command: Command { by, ..Command::new(verb, id) }, answer: PhantomData }

@@ -23,12 +23,12 @@ use super::store_now::StoreNow;
 use super::typed::Provider;
 use crate::job::{JobId, State, TopicName};
 use crate::schedule::{Definition, Origin, PayloadOf, Periodic, Ticks, schedule_id};
-use crate::store::step::MOST_JOBS;
+use crate::store::step::MAX_JOBS;
 use crate::store::{JobPlace, OnDuplicate, Stored};
 use crate::time::Timestamp;
 
 /// How many earlier definitions a schedule remembers.
-const MOST_SUPERSEDED: usize = 32;
+const MAX_SUPERSEDED: usize = 32;
 /// How long to wait for a node that adds the jobs of a tick just now, or that defines the same schedules.
 pub(super) const AGAIN: Duration = Duration::from_millis(200);
 /// How long to wait for a store that does not answer.
@@ -83,7 +83,7 @@ impl Provider {
 /// Sends the schedules of a topic until the store has each of them, or a newer definition. An error says that the provider is closed.
 pub(super) async fn define(caller: &Caller, schedules: &[CodeSchedule], now: &StoreNow) -> Result<(), CallError> {
     let topic = caller.topic();
-    for schedules in schedules.chunks(MOST_JOBS) {
+    for schedules in schedules.chunks(MAX_JOBS) {
         let (mut left, mut has_failed): (Vec<_>, _) = (schedules.iter().collect(), false);
         while !left.is_empty() {
             let pause = match define_once(caller, &mut left, now).await {
@@ -195,7 +195,7 @@ impl CodeSchedule {
             tracing::warn!(%topic, schedule = self.name, "the definition of this program has no tick from now on, so the one in the store goes on: remove it if it should not");
             return Step::Nothing;
         };
-        let before = [*fingerprint].into_iter().chain(superseded.iter().copied()).take(MOST_SUPERSEDED).collect();
+        let before = [*fingerprint].into_iter().chain(superseded.iter().copied()).take(MAX_SUPERSEDED).collect();
         let definition = Definition { pause: there.pause, ..self.with(before, tick, there.last) };
         Step::Update(Box::new(definition))
     }

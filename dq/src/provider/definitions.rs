@@ -19,7 +19,7 @@ use super::topic::TopicProvider;
 use super::typed::Provider;
 use crate::job::{JobId, TopicName};
 use crate::schedule::{Definition, Overlap, schedule_name};
-use crate::store::step::MOST_JOBS;
+use crate::store::step::MAX_JOBS;
 use crate::store::{HistorySetting, JobPlace, StoreError, Stored};
 use crate::time::Timestamp;
 
@@ -126,7 +126,7 @@ async fn align(caller: &Caller, now: &StoreNow, waits: bool) -> Result<(), CallE
     loop {
         let ids = ids(caller, after).await?;
         left.extend(align_once(caller, &ids, now, waits).await?);
-        if ids.len() < MOST_JOBS {
+        if ids.len() < MAX_JOBS {
             break;
         }
         after = ids.last().cloned();
@@ -144,7 +144,7 @@ async fn align(caller: &Caller, now: &StoreNow, waits: bool) -> Result<(), CallE
 /// The ids of the next schedules of the topic.
 async fn ids(caller: &Caller, after: Option<JobId>) -> Result<Vec<JobId>, CallError> {
     query(&caller.root, caller.target(Doing::Query), None, after, |store, key, after, _| {
-        store.schedules(key, after.as_ref(), MOST_JOBS)
+        store.schedules(key, after.as_ref(), MAX_JOBS)
     })
     .await
 }
@@ -219,7 +219,7 @@ impl TopicProvider {
         });
         let (found, ids) = found.await?;
         let next =
-            if found.len() < ids.len() || ids.len() == MOST_JOBS { ids.get(found.len().max(1) - 1) } else { None };
+            if found.len() < ids.len() || ids.len() == MAX_JOBS { ids.get(found.len().max(1) - 1) } else { None };
         let ahead = found.iter().flatten().filter_map(|stored| {
             let (Definition { tick, .. }, _, next) = ahead(stored, now)?;
             Some(AheadSchedule { id: stored.id.clone(), tick, next })

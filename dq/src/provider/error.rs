@@ -39,7 +39,7 @@ pub enum CallError {
         target: Target,
         /// Why.
         #[source]
-        reason: Reason,
+        reason: FailureReason,
     },
     /// The store may have done it, or may still do it. Calling again is safe with two exceptions: repeat an add with its id and
     /// `keep_existing`, and an `extend_by` with [`if_version`](super::Call::if_version), because it could extend twice.
@@ -49,7 +49,7 @@ pub enum CallError {
         target: Target,
         /// Why it is unknown.
         #[source]
-        reason: Reason,
+        reason: FailureReason,
     },
     /// A wait for the [result](super::Provider::result) of a job ended without one.
     #[error("{target} has no result: {why}")]
@@ -144,7 +144,7 @@ pub enum Refusal {
     /// There is no such job.
     NoSuchJob,
     /// The call does nothing to a job in this state, or in another run. Of a command only from
-    /// [`must_change`](super::AckedOrRequeued::must_change).
+    /// [`or_error_if_unchanged`](super::AckedOrRequeued::or_error_if_unchanged).
     State(State),
     /// The job has this version, and the change named another.
     OtherVersion(u32),
@@ -166,7 +166,7 @@ pub enum Refusal {
 /// Why a request was not done, or why its result is unknown.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
-pub enum Reason {
+pub enum FailureReason {
     /// An error of the store: the last one; if the result is unknown, the last one that leaves it open.
     #[error(transparent)]
     Store(Arc<StoreError>),
@@ -178,7 +178,7 @@ pub enum Reason {
     NoAnswer {
         /// How long the provider waited.
         waited: Duration,
-        /// What says how long: `within` of the call, or the setting `call_total`.
+        /// What says how long: `within` of the call, or the setting `call_deadline`.
         limit: &'static str,
     },
     /// The provider sent the request more than once. The store did not answer one of them, and did nothing for the later ones.
@@ -186,13 +186,13 @@ pub enum Reason {
         "the store did not answer when it was first sent, and may have done it then; it did nothing when it was sent again"
     )]
     Unanswered,
-    /// The provider could not send the request in time, because earlier requests had no answer; at most `unanswered_limit`
-    /// requests of `unanswered_bytes` are unanswered at a time.
+    /// The provider could not send the request in time, because earlier requests had no answer; at most `max_in_flight`
+    /// requests of `max_in_flight_bytes` are unanswered at a time.
     #[error("it could not be sent within {} (`{limit}`), earlier requests have no answer", format_duration(*.waited))]
     NeverSent {
         /// How long the request waited.
         waited: Duration,
-        /// What says how long: `within` of the call, or the setting `call_total`.
+        /// What says how long: `within` of the call, or the setting `call_deadline`.
         limit: &'static str,
     },
     /// The provider was stopped before the request had an answer.
@@ -207,9 +207,9 @@ pub enum Reason {
 #[derive(Debug, Clone)]
 pub(super) enum Failed {
     /// The store did nothing, and will do nothing later.
-    NotDone(Reason),
+    NotDone(FailureReason),
     /// The store may have executed the request, or may still execute it.
-    Unknown(Reason),
+    Unknown(FailureReason),
 }
 
 /// What makes an option invalid makes the call invalid.
@@ -226,12 +226,12 @@ impl CallError {
     /// The error of a call whose request has no outcome.
     pub(super) fn failed(target: Target, failed: Failed) -> Self {
         let error = match failed {
-            Failed::NotDone(Reason::Store(error)) => match &*error {
+            Failed::NotDone(FailureReason::Store(error)) => match &*error {
                 StoreError::Draining { reason, by } if target.is_add() => {
                     let refusal = Refusal::Draining { reason: reason.clone(), by: by.clone() };
                     Self::Refused { target, refusal }
                 }
-                _ => Self::NotDone { target, reason: Reason::Store(error) },
+                _ => Self::NotDone { target, reason: FailureReason::Store(error) },
             },
             Failed::NotDone(reason) => Self::NotDone { target, reason },
             Failed::Unknown(reason) if target.is_query() => Self::NotDone { target, reason },
@@ -247,7 +247,7 @@ impl CallError {
     /// [`Unknown`](Self::Unknown) says how to repeat a call that may have been done.
     pub fn may_be_repeated(&self) -> bool {
         match self {
-            Self::NotDone { reason, .. } => !matches!(reason, Reason::Refused(_)),
+            Self::NotDone { reason, .. } => !matches!(reason, FailureReason::Refused(_)),
             Self::NoResult { why, .. } => matches!(**why, NoResult::TimeOver { .. }),
             Self::Unknown { .. }
             | Self::Refused {
@@ -262,7 +262,7 @@ impl CallError {
     /// The error of the store that kept a call from being done.
     pub(crate) fn of_store(&self) -> Option<&StoreError> {
         match self {
-            Self::NotDone { reason: Reason::Store(error), .. } => Some(error),
+            Self::NotDone { reason: FailureReason::Store(error), .. } => Some(error),
             _ => None,
         }
     }
@@ -277,7 +277,7 @@ impl CallError {
 
     /// Whether the provider was closed before it could send the call.
     pub(super) const fn is_stopped(&self) -> bool {
-        matches!(self, Self::NotDone { reason: Reason::Stopped, .. })
+        matches!(self, Self::NotDone { reason: FailureReason::Stopped, .. })
     }
 }
 
@@ -297,7 +297,7 @@ impl Target {
     /// The word of the command, if it is one.
     pub(super) const fn command(&self) -> Option<&'static str> {
         match self.doing {
-            Doing::Command(kind) => Some(kind.word()),
+            Doing::Command(kind) => Some(kind.as_str()),
             _ => None,
         }
     }
@@ -410,6 +410,6 @@ const fn instead(state: State) -> &'static str {
 impl CallError {
     /// The error of a query that the store did not answer.
     pub(crate) fn not_queried(topic: TopicName, error: StoreError) -> Self {
-        Self::NotDone { target: Target::of_topic(topic, Doing::Query), reason: Reason::Store(Arc::new(error)) }
+        Self::NotDone { target: Target::of_topic(topic, Doing::Query), reason: FailureReason::Store(Arc::new(error)) }
     }
 }

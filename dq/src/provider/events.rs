@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 
 use crate::environment::{Environment, Runtime};
 use crate::job::{JobId, TopicKey};
-use crate::store::{Interest, JobMove, LISTENING, Moves, Signal, Signals, Store, StoreError, in_call_timeout};
+use crate::store::{Interest, LISTENING, Moves, Signal, Signals, Store, StoreError, Transition, in_call_timeout};
 use crate::time::Timestamp;
 
 /// What its errors call it.
@@ -39,7 +39,7 @@ pub enum Event {
         /// The job.
         id: JobId,
         /// What.
-        what: JobMove,
+        what: Transition,
     },
     /// This many events are missing here: the reader was too slow, or one step made more than a message has room for.
     Missed(u64),
@@ -56,7 +56,7 @@ impl Serialize for Event {
             at: u64,
             id: &'a str,
             #[serde(flatten)]
-            what: &'a JobMove,
+            what: &'a Transition,
         }
         match self {
             Self::Job { at, id, what } => Line { at: at.as_millis(), id: id.as_str(), what }.serialize(to),

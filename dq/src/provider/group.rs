@@ -21,7 +21,7 @@ pub struct ResumedGroup {
 
 impl TopicProvider {
     /// Pauses a group on all nodes: no node claims its jobs, and those that run end as usual. Other groups, and jobs without one, run. It needs a
-    /// [`reason`](Call::reason), and may have an [end](Call::lasting); a second pause replaces both. The group need not have jobs.
+    /// [`reason`](Call::reason), and may have an [end](Call::for_duration); a second pause replaces both. The group need not have jobs.
     ///
     /// # Errors
     /// [`CallError::Invalid`]: this is not the name of a group.

@@ -93,7 +93,7 @@ impl Coalescer {
 const TICK: Duration = Duration::from_millis(25);
 /// How long a coalescer stays on dq's own thread at first, and at most.
 const FIRST_STAY: Duration = Duration::from_secs(1);
-const LONGEST_STAY: Duration = Duration::from_secs(64);
+const MAX_STAY: Duration = Duration::from_secs(64);
 
 const NEVER: Duration = Duration::from_nanos(u64::MAX);
 
@@ -175,10 +175,10 @@ impl Guard {
     }
 
     fn move_away(&mut self, now: Duration) {
-        if now > self.back_at + LONGEST_STAY {
+        if now > self.back_at + MAX_STAY {
             self.moves = 0;
         }
-        self.back_at = now + doubled(FIRST_STAY, LONGEST_STAY, self.moves);
+        self.back_at = now + doubled(FIRST_STAY, MAX_STAY, self.moves);
         self.moves += 1;
         self.seat.bell.move_away(now);
         self.inbox.wake.notify_one(); // less time is left for answers

@@ -6,11 +6,11 @@ use serde_json::Value;
 
 use super::error::Invalid;
 use crate::job::{check_json, to_json};
-use crate::time::{Delay, IntoDelay, LONGEST_DELAY, Timestamp};
+use crate::time::{Delay, IntoDelay, MAX_DELAY, Timestamp};
 
 /// The shortest and the longest time that a call can set for itself.
-const SHORTEST_CALL: Duration = Duration::from_millis(1);
-const LONGEST_CALL: Duration = Duration::from_secs(3600);
+const MIN_CALL: Duration = Duration::from_millis(1);
+const MAX_CALL: Duration = Duration::from_secs(3600);
 
 /// Reads a duration of at most ten years.
 pub(super) fn read(field: &'static str, delay: Delay) -> Result<Duration, Invalid> {
@@ -19,8 +19,8 @@ pub(super) fn read(field: &'static str, delay: Delay) -> Result<Duration, Invali
 
 /// Checks that a duration is at most ten years.
 pub(super) fn bounded(field: &'static str, delay: Duration) -> Result<Duration, Invalid> {
-    if delay > LONGEST_DELAY {
-        return Err(Invalid::TooLong { field, delay, limit: LONGEST_DELAY });
+    if delay > MAX_DELAY {
+        return Err(Invalid::TooLong { field, delay, limit: MAX_DELAY });
     }
     Ok(delay)
 }
@@ -30,7 +30,7 @@ pub(super) fn read_within(within: Option<Delay>) -> Result<Option<Duration>, Inv
     let field = "within";
     let Some(within) = within else { return Ok(None) };
     let given = within.duration().map_err(|source| Invalid::BadDuration { field, source })?;
-    if (SHORTEST_CALL..=LONGEST_CALL).contains(&given) {
+    if (MIN_CALL..=MAX_CALL).contains(&given) {
         return Ok(Some(given));
     }
     Err(Invalid::OutOfRange { field, given, range: "write 1ms to 1h" })

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use humantime::format_duration;
 
-use crate::job::{BadName, BadValue, JobId, OverLimit, TopicName};
-use crate::time::LONGEST_DELAY;
+use crate::job::{InvalidName, InvalidValue, JobId, OverLimit, TopicName};
+use crate::time::MAX_DELAY;
 
 /// What is wrong with a call that was not sent.
 #[derive(Debug, thiserror::Error)]
@@ -13,7 +13,7 @@ use crate::time::LONGEST_DELAY;
 pub enum Invalid {
     /// The name of the topic or of the schedule, or the id, is not valid.
     #[error(transparent)]
-    BadName(#[from] BadName),
+    InvalidName(#[from] InvalidName),
     /// The payload cannot be serialized; or it has a value that JSON cannot hold, such as `NaN`, and the text names its field; or
     /// the text of an untyped call is not JSON.
     #[error("the payload of topic `{topic}` is not JSON, or cannot be written as JSON: {source}")]
@@ -24,7 +24,7 @@ pub enum Invalid {
         source: serde_json::Error,
     },
     /// The payload is too large; keep large data elsewhere and put its key in the payload.
-    #[error("the payload of topic `{topic}` is {size} bytes, {limit} are allowed (`payload_limit`)")]
+    #[error("the payload of topic `{topic}` is {size} bytes, {limit} are allowed (`max_payload`)")]
     PayloadTooLarge {
         /// The topic.
         topic: TopicName,
@@ -68,7 +68,7 @@ pub enum Invalid {
         /// Which, as its method is called.
         field: &'static str,
         /// What is wrong with it.
-        source: BadValue,
+        source: InvalidValue,
     },
     /// A duration is over the limit, or a time is too far away.
     #[error("`{field}` is {}, {} is the limit", format_duration(*.delay), in_words(*.limit))]
@@ -91,10 +91,10 @@ pub enum Invalid {
         range: &'static str,
     },
     /// The limit of [`add_or_extend`](super::Provider::add_or_extend) is below its delay.
-    #[error("`at_most` is {}, less than `by`, which is {}", format_duration(*.at_most), format_duration(*.by))]
+    #[error("`at_most` is {}, less than `after`, which is {}", format_duration(*.at_most), format_duration(*.after))]
     LimitBelowDelay {
         /// The delay.
-        by: Duration,
+        after: Duration,
         /// The limit.
         at_most: Duration,
     },
@@ -109,13 +109,13 @@ pub enum Invalid {
     },
     /// The name of the group is not valid.
     #[error("`group`: {0}")]
-    BadGroup(#[source] BadValue),
+    BadGroup(#[source] InvalidValue),
     /// The weight is not valid.
     #[error("`weight`: {0}")]
-    BadWeight(#[source] BadValue),
+    BadWeight(#[source] InvalidValue),
     /// The retry policy cannot be read.
     #[error("`retry`: {0}")]
-    BadRetry(#[source] BadValue),
+    BadRetry(#[source] InvalidValue),
     /// A pause or a drain needs a reason.
     #[error("{what} needs a reason")]
     NoReason {
@@ -153,10 +153,10 @@ pub enum Invalid {
     /// The cron line or the time zone is not valid.
     #[cfg(feature = "cron")]
     #[error(transparent)]
-    Cron(#[from] crate::schedule::BadCron),
+    Cron(#[from] crate::schedule::InvalidCron),
 }
 
 /// Writes a limit as text. `format_duration` would write ten years as years, months and days.
 fn in_words(limit: Duration) -> String {
-    if limit == LONGEST_DELAY { "ten years".to_owned() } else { format_duration(limit).to_string() }
+    if limit == MAX_DELAY { "ten years".to_owned() } else { format_duration(limit).to_string() }
 }

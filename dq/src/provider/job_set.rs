@@ -19,16 +19,16 @@ use super::root::Caller;
 use super::sending::call_one;
 use super::topic::TopicProvider;
 use super::typed::{Provider, draft};
-use crate::job::{BadName, DelayJob, Deliver, JobId, TopicName};
+use crate::job::{DelayJob, Delivery, InvalidName, JobId, TopicName};
 use crate::store::{
-    FOLLOW_UP_BYTES, MOST_MEMBERS_AT_ONCE, MOST_WAITED_FOR, MemberEnd, NewJob, OnDead, OnDuplicate, SetChange,
-    SetOutcome, SetSeen, SetVerb, SetsRequest,
+    FOLLOW_UP_BYTES, JobSetSummary, MAX_MEMBERS_AT_ONCE, MAX_WAITED_FOR, MemberEnd, NewJob, OnDead, OnDuplicate,
+    SetChange, SetOutcome, SetVerb, SetsRequest,
 };
 
 /// A set of jobs whose last one is a `J`. Made by [`Provider::job_set`]. Cheap to clone.
 pub struct JobSet<J> {
     provider: Provider,
-    name: Result<JobId, BadName>,
+    name: Result<JobId, InvalidName>,
     on_dead: OnDead,
     job: PhantomData<fn() -> J>,
 }
@@ -60,11 +60,11 @@ impl Provider {
 
 impl TopicProvider {
     /// Reads the set of this name that lives in this topic, with up to 1,000 of the members that have not ended; `None` if there is none.
-    pub fn job_set(&self, name: impl AsRef<str>) -> Call<Query<Option<SetSeen>>> {
+    pub fn job_set(&self, name: impl AsRef<str>) -> Call<Query<Option<JobSetSummary>>> {
         let one = |name| {
             Call::query(
                 self.0.clone(),
-                SetsRequest::One(name, MOST_WAITED_FOR),
+                SetsRequest::One(name, MAX_WAITED_FOR),
                 |store, key, request, _| store.job_sets(key, request),
                 |mut sets| sets.pop(),
             )
@@ -73,7 +73,7 @@ impl TopicProvider {
     }
 
     /// Lists the sets that live in this topic, those first that have not ended: at most 1,000 after the first `from`.
-    pub fn job_sets(&self, from: usize, limit: usize) -> Call<Query<Vec<SetSeen>>> {
+    pub fn job_sets(&self, from: usize, limit: usize) -> Call<Query<Vec<JobSetSummary>>> {
         self.asks(SetsRequest::Page { from, limit }, |store, key, request, _| store.job_sets(key, request))
     }
 }
@@ -120,13 +120,13 @@ impl<J: DelayJob> JobSet<J> {
     pub fn then(&self, job: J) -> Call<CloseSet> {
         let close = || {
             let adding = Adding::new(self.provider.caller(J::TOPIC)?, J::DEFAULTS, OnDuplicate::Reject);
-            Ok::<_, BadName>(CloseSet { set: self.name.clone()?, adding, draft: draft(&job, None) })
+            Ok::<_, InvalidName>(CloseSet { set: self.name.clone()?, adding, draft: draft(&job, None) })
         };
         close().map_or_else(Call::bad, Call::new)
     }
 
     /// Reads the set, once the returned [`Call`] is awaited, with up to 1,000 of the members that have not ended; `None` if there is none.
-    pub fn seen(&self) -> Call<Query<Option<SetSeen>>> {
+    pub fn seen(&self) -> Call<Query<Option<JobSetSummary>>> {
         match (self.provider.of::<J>(), &self.name) {
             (Ok(topic), Ok(name)) => topic.job_set(name.as_str()),
             (Err(error), _) => Call::bad(error),
@@ -199,7 +199,7 @@ pub struct CloseSet {
 /// The jobs as a set takes them, and their topic.
 fn jobs_of(adding: Adding, drafts: Vec<DraftJob>) -> Result<(Caller, Vec<NewJob>), Invalid> {
     let (topic, options) = adding.checked()?;
-    if options.deliver != Deliver::Queue {
+    if options.deliver != Delivery::Queue {
         return Err(Invalid::NotInASet { topic: topic.topic().clone() });
     }
     let (mut jobs, mut known) = (Vec::with_capacity(drafts.len()), HashSet::new());
@@ -214,9 +214,9 @@ fn jobs_of(adding: Adding, drafts: Vec<DraftJob>) -> Result<(Caller, Vec<NewJob>
 }
 
 impl Verb for AddMembers {
-    type Output = SetSeen;
+    type Output = JobSetSummary;
 
-    fn start(self, within: Option<Duration>) -> Result<Started<SetSeen>, CallError> {
+    fn start(self, within: Option<Duration>) -> Result<Started<JobSetSummary>, CallError> {
         let Self { home, set, on_dead, adding, drafts } = self;
         let (topic, jobs) = jobs_of(adding, drafts)?;
         let parts = in_parts(topic.topic(), jobs);
@@ -237,7 +237,7 @@ fn in_parts(topic: &TopicName, jobs: Vec<NewJob>) -> Vec<Vec<(TopicName, NewJob)
         let size = member_bytes(&job);
         let last = parts.last_mut().expect("there is a part");
         bytes += size;
-        if last.len() == MOST_MEMBERS_AT_ONCE || bytes > FOLLOW_UP_BYTES && !last.is_empty() {
+        if last.len() == MAX_MEMBERS_AT_ONCE || bytes > FOLLOW_UP_BYTES && !last.is_empty() {
             bytes = size;
             parts.push(vec![(topic.clone(), job)]);
         } else {
@@ -248,9 +248,9 @@ fn in_parts(topic: &TopicName, jobs: Vec<NewJob>) -> Vec<Vec<(TopicName, NewJob)
 }
 
 impl Verb for CloseSet {
-    type Output = SetSeen;
+    type Output = JobSetSummary;
 
-    fn start(self, within: Option<Duration>) -> Result<Started<SetSeen>, CallError> {
+    fn start(self, within: Option<Duration>) -> Result<Started<JobSetSummary>, CallError> {
         let Self { set, adding, draft } = self;
         let (home, mut jobs) = jobs_of(adding, vec![draft])?;
         let then = jobs.pop().expect("there is one job");
@@ -259,7 +259,12 @@ impl Verb for CloseSet {
 }
 
 /// Sends a change of a set until it is answered.
-async fn change(home: &Caller, set: &JobId, what: SetVerb, within: Option<Duration>) -> Result<SetSeen, CallError> {
+async fn change(
+    home: &Caller,
+    set: &JobId,
+    what: SetVerb,
+    within: Option<Duration>,
+) -> Result<JobSetSummary, CallError> {
     let request = Request::JobSet(SetChange { set: set.clone(), what });
     let (target, answer) = call_one(home, request, home.root.deadline(within)).await;
     match answer {
@@ -324,7 +329,7 @@ mod tests {
         let topic = TopicName::new("t").unwrap();
         let parts = |many, bytes| in_parts(&topic, jobs(many, bytes)).iter().map(Vec::len).collect::<Vec<_>>();
         assert_eq!(parts(0, 1), [0], "a set may be made without members");
-        assert_eq!(parts(300, 1), [MOST_MEMBERS_AT_ONCE, MOST_MEMBERS_AT_ONCE, 300 - 2 * MOST_MEMBERS_AT_ONCE]);
+        assert_eq!(parts(300, 1), [MAX_MEMBERS_AT_ONCE, MAX_MEMBERS_AT_ONCE, 300 - 2 * MAX_MEMBERS_AT_ONCE]);
         assert_eq!(parts(5, 400 << 10), [2, 2, 1]);
         assert_eq!(parts(2, 2 << 20), [1, 1], "a large one goes alone");
     }

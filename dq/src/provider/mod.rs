@@ -11,7 +11,7 @@
 //!
 //! The coalescer sends the requests of an inbox in the order in which callers first poll their futures. While the store
 //! answers, they also take effect in that order. A request that fails is repeated until the caller's deadline, which is
-//! `call_total` after the first poll; then the error distinguishes *not done* from *unknown*. Queries (`get`, lists, counts)
+//! `call_deadline` after the first poll; then the error distinguishes *not done* from *unknown*. Queries (`get`, lists, counts)
 //! go to the store directly, 256 at a time. `request` has all bounds.
 
 mod add;
@@ -54,7 +54,7 @@ mod topic;
 mod typed;
 
 pub use add::{Add, AddMany};
-pub use added::{Added, AddedMany, AddedOrKept, Addition, Extending};
+pub use added::{Added, AddedHow, AddedMany, AddedOrKept, Extending};
 pub use buffer::BufferHealth;
 pub(crate) use buffer::{Bounds, Buffer};
 pub use call::{Call, Verb};
@@ -64,7 +64,7 @@ pub use command::CommandAnswer;
 pub use command::{AckedOrRequeued, JobCommand};
 pub(crate) use define::CodeSchedule;
 pub(crate) use definitions::{AheadSchedule, Definitions};
-pub use error::{CallError, Invalid, Reason, Refusal, Target};
+pub use error::{CallError, FailureReason, Invalid, Refusal, Target};
 pub use events::{Event, Events};
 pub use group::ResumedGroup;
 pub use inputs::IntoWhen;
@@ -73,13 +73,13 @@ pub use inputs::{IntoJson, When};
 pub use job_set::{AddMembers, CloseSet, JobSet};
 pub use no_result::NoResult;
 pub use options::Adds;
-pub use pages::{Pages, Schedules, Swept};
+pub use pages::{BulkResult, JobPages, SchedulePages};
 pub use query::Query;
 pub use refused::RefusedJob;
-pub(crate) use refused::{MOST_SHOWN, show_last};
+pub(crate) use refused::{MAX_SHOWN, show_last};
 pub use schedule::{AddSchedule, ScheduleAdded};
 pub use schedule_change::ChangeSchedule;
-pub use seen::{ScheduleDetails, ScheduleOrigin, Seen, SeenSchedule, UnreadablePayload};
+pub use seen::{JobInfo, ScheduleDetails, ScheduleInfo, ScheduleOrigin, UnreadablePayload};
 pub use setting::{ChangeTopic, TopicChanged};
 #[doc(hidden)]
 pub use store_now::DefinitionsWake;
@@ -88,8 +88,8 @@ pub use topic::TopicProvider;
 pub use typed::Provider;
 
 pub use crate::store::{
-    ACKED_HEADER, CommandOutcome, Cursor, DEAD_HEADER, Drain, JobMove, JobPlace, LEFT_HEADER, Limit, LimitKind, OnDead,
-    Pause, SetCounts, SetRefusal, SetSeen, SetState, TopicCounts, TopicDelay, TopicLimit, TopicState,
+    ACKED_HEADER, CommandOutcome, Cursor, DEAD_HEADER, Drain, JobPlace, JobSetSummary, LEFT_HEADER, Limit, LimitKind,
+    OnDead, Pause, SetCounts, SetRefusal, SetState, TopicCounts, TopicDelay, TopicLimit, TopicState, Transition,
 };
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::job::{BadRecord, Cause, StateError};
+use crate::job::{Cause, InvalidRecord, StateError};
 use crate::store::JobPlace;
 
 /// Why a wait for a result ends without one, in [`CallError::NoResult`](super::CallError::NoResult).
@@ -35,7 +35,7 @@ pub enum NoResult {
     /// The result is not of the requested type.
     Decode(StateError),
     /// This version of dq cannot read what the store has kept of the job.
-    Unreadable(BadRecord),
+    Unreadable(InvalidRecord),
 }
 
 /// What became of the job, and what to do.

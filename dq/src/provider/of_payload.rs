@@ -6,7 +6,7 @@ use super::command::{AckedOrRequeued, JobCommand};
 use super::inputs::IntoWhen;
 use super::query::Query;
 use super::schedule_change::ChangeSchedule;
-use super::seen::SeenSchedule;
+use super::seen::ScheduleInfo;
 use super::setting::ChangeTopic;
 use super::typed::Provider;
 use crate::job::{DelayJob, ToJobId};
@@ -27,7 +27,7 @@ macro_rules! of_payload {
 
 of_payload! {
     /// Reads the schedule of this name, once the returned [`Call`] is awaited; `None` if there is none.
-    schedule(name: &str) -> Query<Option<SeenSchedule>>;
+    schedule(name: &str) -> Query<Option<ScheduleInfo>>;
 
     /// Pauses the schedule of this name, for a reason that [`schedule`](Self::schedule) and the list show: from then on its ticks are
     /// missed. A tick whose job a node adds just now is the last one. Jobs that it has added stay.
@@ -114,7 +114,7 @@ of_payload! {
     /// # #[job(topic = "charge")]
     /// # struct Charge { #[job(id)] order: u64 }
     /// # async fn pause(jobs: dq::Provider) -> Result<(), dq::Error> {
-    /// jobs.pause::<Charge>().reason("the bank is down").lasting("2h").by("anna").await?;
+    /// jobs.pause::<Charge>().reason("the bank is down").for_duration("2h").by("anna").await?;
     /// jobs.resume::<Charge>().await?;
     /// # Ok(())
     /// # }
@@ -149,8 +149,8 @@ of_payload! {
     /// # async fn limit(jobs: dq::Provider) -> Result<(), dq::Error> {
     /// use dq::provider::{Limit, LimitKind};
     ///
-    /// jobs.set_limit::<Charge>(Limit::Concurrency(5)).reason("the bank asked").by("anna").await?;
-    /// jobs.clear_limit::<Charge>(LimitKind::Concurrency).await?;
+    /// jobs.set_limit::<Charge>(Limit::ClusterConcurrency(5)).reason("the bank asked").by("anna").await?;
+    /// jobs.clear_limit::<Charge>(LimitKind::ClusterConcurrency).await?;
     /// # Ok(())
     /// # }
     /// ```

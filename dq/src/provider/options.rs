@@ -8,10 +8,10 @@ use super::call::{Call, Verb};
 use super::error::Invalid;
 use super::inputs::{When, bounded, read};
 use crate::environment::Environment;
-use crate::job::{BadValue, Deliver, GroupName, JobDefaults, Metadata, Priority, RetryPolicy, Weight, limits};
+use crate::job::{Delivery, GroupName, InvalidValue, JobDefaults, Metadata, Priority, RetryPolicy, Weight, limits};
 use crate::store::{Due, MaxWaiting, OnDuplicate};
 use crate::telemetry;
-use crate::time::{Delay, IntoDelay, LONGEST_UNIQUE, SHORTEST_UNIQUE, Timestamp};
+use crate::time::{Delay, IntoDelay, MAX_UNIQUE, MIN_UNIQUE, Timestamp};
 
 /// The options as the caller gave them, unchecked.
 #[derive(Debug, Clone, Default)]
@@ -23,10 +23,10 @@ pub struct Options {
     pub(super) expires_after: Option<Delay>,
     pub(super) retain: Option<Delay>,
     pub(super) headers: Vec<(String, String)>,
-    pub(super) deliver: Option<Deliver>,
+    pub(super) deliver: Option<Delivery>,
     pub(super) priority: Option<Priority>,
-    pub(super) group: Option<Result<GroupName, BadValue>>,
-    pub(super) weight: Option<Result<Weight, BadValue>>,
+    pub(super) group: Option<Result<GroupName, InvalidValue>>,
+    pub(super) weight: Option<Result<Weight, InvalidValue>>,
     pub(super) unique_for: Option<Delay>,
 }
 
@@ -39,7 +39,7 @@ pub(super) struct CheckedOptions {
     /// Whether the call says the weight, so that of a payload does not count.
     pub(super) is_weighed: bool,
     pub(super) on_duplicate: OnDuplicate,
-    pub(super) deliver: Deliver,
+    pub(super) deliver: Delivery,
     pub(super) max_waiting: Option<MaxWaiting>,
     pub(super) unique_for: Option<Duration>,
     /// The delay of the payload, which a job has that is due at a time.
@@ -49,7 +49,7 @@ pub(super) struct CheckedOptions {
 /// Reads for how long an id stays taken.
 fn unique_for(time: Delay) -> Result<Duration, Invalid> {
     let (field, given) = ("unique_for", read("unique_for", time)?);
-    let is_allowed = (SHORTEST_UNIQUE..=LONGEST_UNIQUE).contains(&given);
+    let is_allowed = (MIN_UNIQUE..=MAX_UNIQUE).contains(&given);
     if is_allowed { Ok(given) } else { Err(Invalid::OutOfRange { field, given, range: "write 1s to 30d" }) }
 }
 
@@ -113,13 +113,13 @@ impl Options {
 
 impl Options {
     /// What an add does about a known id, with the limit of an extension by this delay.
-    fn extension(&self, by: Duration) -> Result<OnDuplicate, Invalid> {
+    fn extension(&self, after: Duration) -> Result<OnDuplicate, Invalid> {
         if !matches!(self.on_duplicate, OnDuplicate::Extend { .. }) {
             return Ok(self.on_duplicate);
         }
         let at_most = self.at_most.clone().map(|delay| read("at_most", delay)).transpose()?;
-        match at_most.filter(|at_most| *at_most < by) {
-            Some(at_most) => Err(Invalid::LimitBelowDelay { by, at_most }),
+        match at_most.filter(|at_most| *at_most < after) {
+            Some(at_most) => Err(Invalid::LimitBelowDelay { after, at_most }),
             None => Ok(OnDuplicate::Extend { at_most }),
         }
     }
@@ -192,11 +192,11 @@ impl<V: Adds> Call<V> {
     /// Delivers the job to every connected node that listens to the broadcast channel of the topic's name, instead of to
     /// one listener.
     pub fn broadcast(self) -> Self {
-        self.deliver(Deliver::Broadcast)
+        self.deliver(Delivery::Broadcast)
     }
 
     /// Delivers the job to the queue, to the broadcasts, or to both. Defaults to the payload's value, or to the queue.
-    pub fn deliver(self, deliver: Deliver) -> Self {
+    pub fn deliver(self, deliver: Delivery) -> Self {
         self.set(|options| options.deliver = Some(deliver))
     }
 
@@ -220,15 +220,25 @@ impl<V: Adds> Call<V> {
     }
 }
 
-impl<V: Adds<Timing = Once>> Call<V> {
-    /// Makes the job due this long after the store adds it: a `Duration`, a text such as `"15m"`, or `delay!("15m")`; at
+/// The timings that may name a delay: all but that of a schedule.
+#[doc(hidden)]
+pub trait TakesDelay {}
+
+impl TakesDelay for Once {}
+
+impl TakesDelay for Extending {}
+
+impl<V: Adds<Timing: TakesDelay>> Call<V> {
+    /// Makes the job due this long after the store adds or extends it: a `Duration`, a text such as `"15m"`, or `delay!("15m")`; at
     /// most ten years. Defaults to the delay of the topic or of the payload; without one the job is due at once.
     pub fn after(self, delay: impl IntoDelay) -> Self {
         self.set(|options| options.when = Some(When::After(delay.into_delay())))
     }
+}
 
+impl<V: Adds<Timing = Once>> Call<V> {
     /// Keeps the id of the job taken for this long after the store adds it, whatever becomes of the job: 1 s to 30 days. Until then an add with
-    /// the id finds it [`Kept(Done)`](super::Addition::Kept) if the job has ended, and [`KeptDeleted`](super::Addition::KeptDeleted) if it was
+    /// the id finds it [`Kept(Done)`](super::AddedHow::Kept) if the job has ended, and [`KeptDeleted`](super::AddedHow::KeptDeleted) if it was
     /// deleted. So an add that is repeated adds the job once, even after it has run. Defaults to the payload's value; without one the
     /// id is free once the job is gone. An add with `replace_existing` is always a new job.
     pub fn unique_for(self, time: impl IntoDelay) -> Self {
@@ -243,14 +253,8 @@ impl<V: Adds<Timing = Once>> Call<V> {
 }
 
 impl<V: Adds<Timing = Extending>> Call<V> {
-    /// Makes the job due this long after the store adds or extends it: a `Duration`, a text such as `"30m"`, or `delay!("30m")`; at
-    /// most ten years. Defaults to the delay of the topic or of the payload.
-    pub fn by(self, delay: impl IntoDelay) -> Self {
-        self.set(|options| options.when = Some(When::After(delay.into_delay())))
-    }
-
     /// Bounds how long extensions can put the job off, counted from its first add; without this, for ever. A job that was added
-    /// in another way counts from its first extension. Less than [`by`](Self::by) is an error, and nothing is sent.
+    /// in another way counts from its first extension. Less than [`after`](Self::after) is an error, and nothing is sent.
     pub fn at_most(self, limit: impl IntoDelay) -> Self {
         self.set(|options| options.at_most = Some(limit.into_delay()))
     }

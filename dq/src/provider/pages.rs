@@ -11,19 +11,19 @@ use super::error::{CallError, Doing};
 use super::inputs::read_within;
 use super::query::{Asking, query};
 use super::root::Caller;
-use super::seen::{Seen, SeenSchedule};
-use crate::job::{BadName, JobId, State, TopicKey};
+use super::seen::{JobInfo, ScheduleInfo};
+use crate::job::{InvalidName, JobId, State, TopicKey};
 use crate::schedule::{schedule_id, schedule_name};
-use crate::store::step::{MOST_JOBS, USUAL_BYTES};
+use crate::store::step::{DEFAULT_BYTES, MAX_JOBS};
 use crate::store::{CommandKind, Cursor, Page, PageRequest, Store, Stored};
 use crate::time::{Delay, IntoDelay};
 
-const USUAL_PAGE: usize = 100;
+const DEFAULT_PAGE: usize = 100;
 
 /// Where a list stands.
 struct List<C> {
     /// The topic, or why it cannot be one.
-    caller: Result<Caller, BadName>,
+    caller: Result<Caller, InvalidName>,
     after: Option<C>,
     limit: usize,
     over: bool,
@@ -31,12 +31,12 @@ struct List<C> {
 }
 
 impl<C> List<C> {
-    const fn new(caller: Result<Caller, BadName>) -> Self {
-        Self { caller, after: None, limit: USUAL_PAGE, over: false, within: None }
+    const fn new(caller: Result<Caller, InvalidName>) -> Self {
+        Self { caller, after: None, limit: DEFAULT_PAGE, over: false, within: None }
     }
 
     fn caller(&self) -> Result<(&Caller, Option<Duration>), CallError> {
-        let caller = self.caller.as_ref().map_err(BadName::clone)?;
+        let caller = self.caller.as_ref().map_err(InvalidName::clone)?;
         Ok((caller, read_within(self.within.clone())?))
     }
 
@@ -61,7 +61,7 @@ impl<C> List<C> {
 /// # Ok(())
 /// # }
 /// ```
-pub struct Pages<P> {
+pub struct JobPages<P> {
     list: List<Cursor>,
     state: State,
     payload: PhantomData<fn() -> P>,
@@ -70,7 +70,7 @@ pub struct Pages<P> {
 /// What became of the jobs of a page, or of those that a [bulk change](crate::inspect::Bulk) has come to so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[non_exhaustive]
-pub struct Swept {
+pub struct BulkResult {
     /// Jobs that were looked at; in a bulk change those that have the time of a reschedule already do not count.
     pub looked_at: usize,
     /// Jobs that were changed, or that have a pending command for the end of their run.
@@ -79,12 +79,12 @@ pub struct Swept {
     pub untouched: usize,
 }
 
-impl<P> Pages<P> {
-    pub(super) const fn new(caller: Result<Caller, BadName>, state: State) -> Self {
+impl<P> JobPages<P> {
+    pub(super) const fn new(caller: Result<Caller, InvalidName>, state: State) -> Self {
         Self { list: List::new(caller), state, payload: PhantomData }
     }
 
-    /// Sets how long each call for a page may wait for the store, instead of the setting `call_total` (10 s by default): a
+    /// Sets how long each call for a page may wait for the store, instead of the setting `call_deadline` (10 s by default): a
     /// `Duration` or a text such as `"500ms"`, at most an hour. Reading a page and a command for its jobs are two such waits.
     #[must_use]
     pub fn within(mut self, time: impl IntoDelay) -> Self {
@@ -95,7 +95,7 @@ impl<P> Pages<P> {
     /// Sets how many jobs a page has at most: 1 to 1,000, by default 100. Other numbers become the nearest of these.
     #[must_use]
     pub fn per_page(mut self, jobs: usize) -> Self {
-        self.list.limit = jobs.clamp(1, MOST_JOBS);
+        self.list.limit = jobs.clamp(1, MAX_JOBS);
         self
     }
 
@@ -114,7 +114,7 @@ impl<P> Pages<P> {
     async fn read(&self) -> Result<Page, CallError> {
         let (caller, within) = self.list.caller()?;
         let (after, limit) = (self.list.after.clone(), self.list.limit);
-        let request = PageRequest { state: self.state, after, limit, bytes: USUAL_BYTES };
+        let request = PageRequest { state: self.state, after, limit, bytes: DEFAULT_BYTES };
         query(&caller.root, caller.target(Doing::Query), within, request, page).await
     }
 
@@ -122,7 +122,7 @@ impl<P> Pages<P> {
     ///
     /// # Errors
     /// [`CallError`]; call it again to read the same page.
-    pub async fn next_page(&mut self) -> Result<Option<Vec<Seen<P>>>, CallError> {
+    pub async fn next_page(&mut self) -> Result<Option<Vec<JobInfo<P>>>, CallError> {
         if self.list.over {
             return Ok(None);
         }
@@ -133,7 +133,7 @@ impl<P> Pages<P> {
             page = self.read().await?;
             self.list.continue_after(page.next);
         }
-        Ok(Some(page.jobs.into_iter().map(Seen::new).collect()).filter(|jobs: &Vec<_>| !jobs.is_empty()))
+        Ok(Some(page.jobs.into_iter().map(JobInfo::new).collect()).filter(|jobs: &Vec<_>| !jobs.is_empty()))
     }
 
     /// Requeues the next page of DEAD or UNACKED jobs; `None` after the last. If the future is dropped, part of the page may
@@ -141,7 +141,7 @@ impl<P> Pages<P> {
     ///
     /// # Errors
     /// [`CallError`]; call it again to continue with the rest of the page.
-    pub async fn requeue_next(&mut self) -> Result<Option<Swept>, CallError> {
+    pub async fn requeue_next(&mut self) -> Result<Option<BulkResult>, CallError> {
         self.sweep(CommandKind::Requeue).await
     }
 
@@ -150,18 +150,18 @@ impl<P> Pages<P> {
     ///
     /// # Errors
     /// [`CallError`]; call it again to continue with the rest of the page.
-    pub async fn delete_next(&mut self) -> Result<Option<Swept>, CallError> {
+    pub async fn delete_next(&mut self) -> Result<Option<BulkResult>, CallError> {
         self.sweep(CommandKind::Delete).await
     }
 
-    async fn sweep(&mut self, verb: CommandKind) -> Result<Option<Swept>, CallError> {
+    async fn sweep(&mut self, verb: CommandKind) -> Result<Option<BulkResult>, CallError> {
         if self.list.over {
             return Ok(None);
         }
         let page = self.read().await?;
         let (caller, within) = self.list.caller()?;
         let ids: Vec<_> = page.jobs.into_iter().map(|job| job.id).collect();
-        let mut swept = Swept { looked_at: ids.len(), ..Swept::default() };
+        let mut swept = BulkResult { looked_at: ids.len(), ..BulkResult::default() };
         for outcome in command_many(caller, verb, ids, within).await {
             match outcome?.changed {
                 true => swept.changed += 1,
@@ -169,13 +169,13 @@ impl<P> Pages<P> {
             }
         }
         self.list.continue_after(page.next);
-        Ok(Some(swept).filter(|swept| *swept != Swept::default()))
+        Ok(Some(swept).filter(|swept| *swept != BulkResult::default()))
     }
 }
 
-impl<P> fmt::Debug for Pages<P> {
+impl<P> fmt::Debug for JobPages<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pages")
+        f.debug_struct("JobPages")
             .field("topic", &self.list.caller)
             .field("state", &self.state)
             .field("after", &self.list.after)
@@ -194,17 +194,17 @@ pub(super) fn page<'a>(store: &'a dyn Store, key: &'a TopicKey, request: &PageRe
 ///
 /// It is no snapshot: a schedule that is added or removed meanwhile may be there or not. Each page is two reads of the store; the
 /// second has at most 1 MiB or one larger schedule, and is repeated for the rest of the page.
-pub struct Schedules(List<JobId>);
+pub struct SchedulePages(List<JobId>);
 
-impl Schedules {
-    pub(super) const fn new(caller: Result<Caller, BadName>) -> Self {
+impl SchedulePages {
+    pub(super) const fn new(caller: Result<Caller, InvalidName>) -> Self {
         Self(List::new(caller))
     }
 
     /// Sets how many schedules a page has at most: 1 to 1,000, by default 100. Other numbers become the nearest of these.
     #[must_use]
     pub fn per_page(mut self, schedules: usize) -> Self {
-        self.0.limit = schedules.clamp(1, MOST_JOBS);
+        self.0.limit = schedules.clamp(1, MAX_JOBS);
         self
     }
 
@@ -215,7 +215,7 @@ impl Schedules {
         self
     }
 
-    /// Sets how long each read may wait for the store, instead of the setting `call_total` (10 s by default): a `Duration` or a text
+    /// Sets how long each read may wait for the store, instead of the setting `call_deadline` (10 s by default): a `Duration` or a text
     /// such as `"500ms"`, at most an hour.
     #[must_use]
     pub fn within(mut self, time: impl IntoDelay) -> Self {
@@ -228,7 +228,7 @@ impl Schedules {
     ///
     /// # Errors
     /// [`CallError`]; call it again to read the same page.
-    pub async fn next_page(&mut self) -> Result<Option<Vec<SeenSchedule>>, CallError> {
+    pub async fn next_page(&mut self) -> Result<Option<Vec<ScheduleInfo>>, CallError> {
         if self.0.over {
             return Ok(None);
         }
@@ -242,7 +242,7 @@ impl Schedules {
         let found = stored(caller, &ids, within).await?;
         let seen = found.into_iter().flatten().filter_map(|stored| {
             let name = schedule_name(&stored.id)?.to_owned();
-            Some(SeenSchedule::new(caller, name, &stored))
+            Some(ScheduleInfo::new(caller, name, &stored))
         });
         let seen: Vec<_> = seen.collect();
         self.0.over = ids.len() < limit;
@@ -259,7 +259,7 @@ pub(super) async fn stored(
 ) -> Result<Vec<Option<Stored>>, CallError> {
     let mut found = Vec::with_capacity(ids.len());
     while found.len() < ids.len() {
-        let rest: Vec<_> = ids[found.len()..].iter().take(MOST_JOBS).cloned().collect();
+        let rest: Vec<_> = ids[found.len()..].iter().take(MAX_JOBS).cloned().collect();
         let target = caller.target(Doing::Query);
         let part = query(&caller.root, target, within, rest, |store, key, rest, _| store.get(key, rest));
         found.extend(part.await?);
@@ -267,8 +267,8 @@ pub(super) async fn stored(
     Ok(found)
 }
 
-impl fmt::Debug for Schedules {
+impl fmt::Debug for SchedulePages {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Schedules").field("after", &self.0.after).finish_non_exhaustive()
+        f.debug_struct("SchedulePages").field("after", &self.0.after).finish_non_exhaustive()
     }
 }

@@ -1,4 +1,4 @@
-//! Queries, repeated until they succeed or `call_total` has passed. They run on dq's own thread, so that a caller needs no
+//! Queries, repeated until they succeed or `call_deadline` has passed. They run on dq's own thread, so that a caller needs no
 //! timer. A wait for a result is one to its caller; [`results`](super::results) does it.
 
 use std::fmt;
@@ -9,13 +9,13 @@ use futures_util::future::BoxFuture;
 use serde::de::DeserializeOwned;
 
 use super::call::{Call, Started, Verb};
-use super::error::{CallError, Doing, Failed, Reason, Target};
+use super::error::{CallError, Doing, Failed, FailureReason, Target};
 use super::no_result::NoResult;
-use super::request::{Deadline, MOST_QUERIES};
+use super::request::{Deadline, MAX_QUERIES};
 use super::retries::{Retries, repeat};
 use super::root::{Caller, Root};
 use super::sending::{in_time, on_own_thread};
-use crate::job::{BadName, JobId, TopicKey};
+use crate::job::{InvalidName, JobId, TopicKey};
 use crate::store::{Store, StoreError, no_answer};
 
 /// Reads something of the store, such as [`get`](super::Provider::get) and [`counts`](super::Provider::counts), or waits for it as
@@ -52,7 +52,7 @@ impl<T: 'static> Call<Query<T>> {
 
 impl<R: DeserializeOwned + Send + 'static> Call<Query<R>> {
     /// Waits for the result of a job.
-    pub(super) fn result(caller: Caller, id: Result<JobId, BadName>) -> Self {
+    pub(super) fn result(caller: Caller, id: Result<JobId, InvalidName>) -> Self {
         id.map_or_else(Self::bad, |id| Self::reading(move |within| result(caller, id, within)))
     }
 }
@@ -98,7 +98,7 @@ pub(super) async fn query<T: Send + 'static, R: Send + Sync + 'static>(
     let deadline = root.deadline(within);
     let place = match in_time(root, deadline, Arc::clone(&root.places.queries).acquire_owned()).await {
         Ok(place) => place,
-        Err(Reason::NeverSent { .. }) => return Err(CallError::failed(target, too_many(deadline))),
+        Err(FailureReason::NeverSent { .. }) => return Err(CallError::failed(target, too_many(deadline))),
         Err(other) => return Err(CallError::failed(target, Failed::NotDone(other))),
     };
     let key = TopicKey { app: root.app.clone(), topic: target.topic.clone() };
@@ -123,6 +123,6 @@ fn unanswered(waited: Duration, limit: &str) -> StoreError {
 }
 
 fn too_many(Deadline { limit, .. }: Deadline) -> Failed {
-    let reason = format!("{MOST_QUERIES} earlier queries had no answer within `{limit}`");
-    Failed::NotDone(Reason::Store(Arc::new(StoreError::NotSent { operation: "query", reason })))
+    let reason = format!("{MAX_QUERIES} earlier queries had no answer within `{limit}`");
+    Failed::NotDone(FailureReason::Store(Arc::new(StoreError::NotSent { operation: "query", reason })))
 }

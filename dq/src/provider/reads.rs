@@ -9,8 +9,8 @@ use super::topic::TopicProvider;
 use super::typed::Provider;
 use crate::job::{JobId, TopicKey, TopicName};
 use crate::store::{
-    CommandKind, CommandOutcome, Danger, DueCount, Examine, Examined, GroupsPage, GroupsRequest, JobHistory, JobPlace,
-    MinuteCounts, NodesPage, NodesRequest, OutboxPosition, OutboxSeen, Page, PageRequest, Repair, Store, Stored,
+    CommandKind, CommandOutcome, Danger, DueCount, Examine, Examined, GroupPage, GroupsRequest, HolderPage, JobHistory,
+    JobPlace, MinuteCounts, NodesRequest, OutboxPosition, OutboxSeen, Page, PageRequest, Repair, Store, Stored,
     TopicNames, TopicOverview,
 };
 use crate::time::Timestamp;
@@ -50,12 +50,12 @@ impl TopicProvider {
     }
 
     /// A page of the nodes that hold jobs.
-    pub(crate) fn nodes(&self, request: NodesRequest) -> Call<Query<NodesPage>> {
+    pub(crate) fn nodes(&self, request: NodesRequest) -> Call<Query<HolderPage>> {
         self.asks(request, |store, key, request, _| store.nodes(key, request.clone()))
     }
 
     /// A page of the groups.
-    pub(crate) fn groups(&self, request: GroupsRequest) -> Call<Query<GroupsPage>> {
+    pub(crate) fn groups(&self, request: GroupsRequest) -> Call<Query<GroupPage>> {
         self.asks(request, |store, key, request, _| store.groups(key, request))
     }
 
@@ -169,7 +169,7 @@ const TOGETHER: usize = 8;
 #[cfg(feature = "metrics")]
 impl Provider {
     /// Asks the store how many jobs each of these topics has in each state, and how many due ones wait for a limit, and reports that as the
-    /// metrics `dq_jobs` and `dq_jobs_gated`. Call it before you render the metrics; nothing else sets these two, and every process that
+    /// metrics `dq_jobs` and `dq_jobs_blocked`. Call it before you render the metrics; nothing else sets these two, and every process that
     /// asks gets the same numbers.
     ///
     /// It asks once a topic, for eight topics at a time; `health().topics` has the topics of a node. Cancel safe.

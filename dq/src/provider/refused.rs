@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::time::Timestamp;
 
 /// How many jobs a line of the log, or a report of health, names at most.
-pub(crate) const MOST_SHOWN: usize = 16;
+pub(crate) const MAX_SHOWN: usize = 16;
 
 /// A job that dq took, and that its topic refused for good afterwards: a follow-up, or an add from a buffer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -29,7 +29,7 @@ impl RefusedJob {
 
 /// Adds to the last ones that are shown.
 pub(crate) fn show_last<T>(shown: &mut Vec<T>, last: T) {
-    if shown.len() == MOST_SHOWN {
+    if shown.len() == MAX_SHOWN {
         shown.remove(0);
     }
     shown.push(last);

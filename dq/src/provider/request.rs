@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, oneshot};
 
-use super::error::{Doing, Failed, Reason, Target};
+use super::error::{Doing, Failed, FailureReason, Target};
 use crate::config::NodeSettings;
 use crate::job::{JobId, TopicName};
 use crate::store::{
-    AddOutcome, ChangeKind, ChangeOutcome, Command, CommandOutcome, JobChange, LONGEST_AUTHOR, LONGEST_REASON, NewJob,
+    AddOutcome, ChangeKind, ChangeOutcome, Command, CommandOutcome, JobChange, MAX_AUTHOR, MAX_REASON, NewJob,
     SetChange, SetOutcome, SetTopic, SetVerb, TopicSet,
 };
 
@@ -116,7 +116,7 @@ impl Request {
             Self::Add(NewJob { record, .. }) | Self::Update(JobChange { what: ChangeKind::Update(record), .. }) => {
                 record.as_bytes().len()
             }
-            Self::Set(_) => LONGEST_AUTHOR + LONGEST_REASON,
+            Self::Set(_) => MAX_AUTHOR + MAX_REASON,
             Self::JobSet(SetChange { what: SetVerb::Add(_, jobs), .. }) => {
                 jobs.iter().map(|(_, job)| member_bytes(job)).sum()
             }
@@ -134,7 +134,7 @@ pub(super) struct Deadline {
     pub(super) at: Duration,
     /// How long the call may take.
     pub(super) allowed: Duration,
-    /// What says so: `within` of the call, or `call_total`.
+    /// What says so: `within` of the call, or `call_deadline`.
     pub(super) limit: &'static str,
 }
 
@@ -147,12 +147,12 @@ impl Deadline {
         (now + self.allowed).saturating_sub(self.at)
     }
 
-    pub(super) const fn no_answer(&self) -> Reason {
-        Reason::NoAnswer { waited: self.allowed, limit: self.limit }
+    pub(super) const fn no_answer(&self) -> FailureReason {
+        FailureReason::NoAnswer { waited: self.allowed, limit: self.limit }
     }
 
-    pub(super) const fn never_sent(&self) -> Reason {
-        Reason::NeverSent { waited: self.allowed, limit: self.limit }
+    pub(super) const fn never_sent(&self) -> FailureReason {
+        FailureReason::NeverSent { waited: self.allowed, limit: self.limit }
     }
 }
 
@@ -180,7 +180,7 @@ pub(super) struct Posted {
 pub(super) type AnswerReceiver = oneshot::Receiver<Answer>;
 
 /// The receiver of a request that is not posted, for this reason.
-pub(super) fn not_done(reason: Reason) -> AnswerReceiver {
+pub(super) fn not_done(reason: FailureReason) -> AnswerReceiver {
     let (to, answer) = oneshot::channel();
     to.send(Err(Failed::NotDone(reason))).expect("its receiver is here");
     answer
@@ -219,13 +219,13 @@ impl Posted {
 impl Drop for Posted {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.answer(Err(Failed::NotDone(Reason::Panicked)));
+            self.answer(Err(Failed::NotDone(FailureReason::Panicked)));
         }
     }
 }
 
 /// How many queries of a provider may be unanswered.
-pub(super) const MOST_QUERIES: usize = 256;
+pub(super) const MAX_QUERIES: usize = 256;
 
 /// Bytes that requests hold until they are dropped.
 pub(super) enum Bytes {
@@ -257,13 +257,13 @@ fn most(limit: usize) -> u32 {
 
 impl Places {
     pub(super) fn new(settings: &NodeSettings) -> Self {
-        let (most_requests, most_bytes) = (most(settings.unanswered_limit), most(settings.unanswered_bytes));
+        let (most_requests, most_bytes) = (most(settings.max_in_flight), most(settings.max_in_flight_bytes));
         Self {
             requests: Arc::new(Semaphore::new(most_requests as usize)),
             bytes: Arc::new(Semaphore::new(most_bytes as usize)),
             most_requests,
             most_bytes,
-            queries: Arc::new(Semaphore::new(MOST_QUERIES)),
+            queries: Arc::new(Semaphore::new(MAX_QUERIES)),
         }
     }
 

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use humantime::format_duration;
 
-use super::error::{Failed, Reason};
+use super::error::{Failed, FailureReason};
 use super::request::Deadline;
 use crate::config::NodeSettings;
 use crate::environment::Environment;
 use crate::store::{StoreError, no_answer};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+const MAX_PAUSE: Duration = Duration::from_secs(1);
 
 /// The time limit of an answer, and the failures in a row.
 #[derive(Debug, Clone)]
@@ -37,7 +37,7 @@ impl Retries {
 
     /// Counts a failure and returns the pause before the next try, which is no longer than an answer may take.
     pub(super) fn pause_after_failure(&mut self, environment: &Environment) -> Duration {
-        let pause = environment.growing_pause(FIRST_PAUSE, LONGEST_PAUSE.min(self.call_timeout), self.failures, 2);
+        let pause = environment.growing_pause(FIRST_PAUSE, MAX_PAUSE.min(self.call_timeout), self.failures, 2);
         self.failures = self.failures.saturating_add(1);
         pause
     }
@@ -84,8 +84,8 @@ pub(super) async fn repeat<T, A: Future<Output = Result<T, StoreError>>>(
             let is_short = most < whole && now >= deadline.at;
             let error = last.filter(|_| is_short).unwrap_or(error);
             return Err(match doubt {
-                Some(doubt) => Failed::Unknown(Reason::Store(doubt)),
-                None => Failed::NotDone(Reason::Store(error)),
+                Some(doubt) => Failed::Unknown(FailureReason::Store(doubt)),
+                None => Failed::NotDone(FailureReason::Store(error)),
             });
         }
         environment.sleep_until(again).await;

@@ -15,7 +15,7 @@ use super::request::{Deadline, Places, Posted};
 use super::retries::Retries;
 use crate::config::NodeSettings;
 use crate::environment::Environment;
-use crate::job::{AppName, BadName, TopicKey, TopicName};
+use crate::job::{AppName, InvalidName, TopicKey, TopicName};
 use crate::store::{Outage, Store};
 
 /// The state that all clones of a provider share.
@@ -67,17 +67,17 @@ impl Root {
         self.code.get().is_some_and(|code| code.contains(&(topic.clone(), name.to_owned())))
     }
 
-    /// Until when a call may take that begins now: as long as it says itself, or `call_total`.
+    /// Until when a call may take that begins now: as long as it says itself, or `call_deadline`.
     pub(super) fn deadline(&self, within: Option<Duration>) -> Deadline {
         let (allowed, limit) = match within {
             Some(within) => (within, Deadline::OF_THE_CALL),
-            None => (self.settings.call_total, "call_total"),
+            None => (self.settings.call_deadline, "call_deadline"),
         };
         Deadline { at: self.environment.now().saturating_add(allowed), allowed, limit }
     }
 
     /// The inbox of a topic, made at its first use.
-    pub(super) fn inbox(&self, name: &str) -> Result<Arc<Inbox>, BadName> {
+    pub(super) fn inbox(&self, name: &str) -> Result<Arc<Inbox>, InvalidName> {
         if let Some(inbox) = self.inboxes.read().unwrap_or_else(PoisonError::into_inner).by_topic.get(name) {
             return Ok(Arc::clone(inbox));
         }

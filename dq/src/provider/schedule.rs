@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::add::{DraftJob, new_job};
-use super::added::{Addition, added};
+use super::added::{AddedHow, added};
 use super::call::{Call, Started, Verb};
 use super::error::{CallError, Invalid};
 use super::inputs::read;
@@ -49,7 +49,7 @@ pub struct ScheduleAdded {
     /// Its first tick. If an old schedule was kept, or is replaced after its tick, that has ticks of its own.
     pub first: Timestamp,
     /// What the store did.
-    pub how: Addition,
+    pub how: AddedHow,
 }
 
 impl Call<AddSchedule> {

@@ -9,7 +9,7 @@ use super::error::{CallError, Doing, Invalid, Refusal, Target};
 use super::pages::stored;
 use super::request::{Deadline, Request};
 use super::root::Caller;
-use super::seen::SeenSchedule;
+use super::seen::ScheduleInfo;
 use super::sending::{call_one, passed};
 use super::setting::{this_process, within_limits};
 use super::store_now::store_now;
@@ -49,9 +49,9 @@ impl Call<ChangeSchedule> {
 }
 
 impl Verb for ChangeSchedule {
-    type Output = SeenSchedule;
+    type Output = ScheduleInfo;
 
-    fn start(mut self, within: Option<Duration>) -> Result<Started<SeenSchedule>, CallError> {
+    fn start(mut self, within: Option<Duration>) -> Result<Started<ScheduleInfo>, CallError> {
         let id = schedule_id(&self.name)?;
         if let Some(SchedulePause { reason, by }) = &mut self.pause {
             if reason.trim().is_empty() {
@@ -68,7 +68,7 @@ impl Verb for ChangeSchedule {
 
 impl ChangeSchedule {
     /// Reads the schedule and changes it, until nothing came between.
-    async fn send(self, id: JobId, within: Option<Duration>) -> Result<SeenSchedule, CallError> {
+    async fn send(self, id: JobId, within: Option<Duration>) -> Result<ScheduleInfo, CallError> {
         let Self { caller, name, pause } = self;
         let deadline = caller.root.deadline(within);
         let refused = |refusal| {
@@ -88,7 +88,7 @@ impl ChangeSchedule {
                 definition.tick = definition.tick_from_now(definition.tick, now).unwrap_or(definition.tick);
             }
             match redefine(&caller, &found, &definition, due, now, caller.by.as_ref(), deadline).await {
-                Ok(()) => return Ok(SeenSchedule::of(&caller, name, definition)),
+                Ok(()) => return Ok(ScheduleInfo::of(&caller, name, definition)),
                 Err(error) if comes_between(&error) && caller.environment().now() < deadline.at => {
                     passed(caller.environment(), caller.environment().now() + TICKING).await;
                 }

@@ -7,21 +7,21 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 
 use super::root::Caller;
-use crate::job::{BadRecord, Codec, JobId, Metadata, Record, State};
+use crate::job::{Codec, InvalidRecord, JobId, Metadata, Record, State};
 use crate::schedule::{Definition, OnMissed, Origin, Overlap, SchedulePause, Times};
 use crate::store::{JobPlace, Stored};
 use crate::time::Timestamp;
 
 /// A job as a query found it; it may have moved since. `P` is the type of its payload, which [`payload`](Self::payload)
 /// decodes.
-pub struct Seen<P> {
+pub struct JobInfo<P> {
     /// The job's id.
     pub id: JobId,
     /// Where the job is, and since or until when.
     pub place: JobPlace,
     /// The job's metadata: attempts, cause, last error, headers and so on. An error if the stored bytes are not a record of
     /// this version. `cause` and `error` say why a job is DEAD.
-    pub details: Result<Metadata, BadRecord>,
+    pub details: Result<Metadata, InvalidRecord>,
     record: Record,
     payload: PhantomData<fn() -> P>,
 }
@@ -32,7 +32,7 @@ pub struct Seen<P> {
 pub enum UnreadablePayload {
     /// The record is damaged, or of another version.
     #[error(transparent)]
-    Record(#[from] BadRecord),
+    Record(#[from] InvalidRecord),
     /// The payload does not decode as the requested type. The text of this error quotes the payload, so it is no source: match
     /// on it, and show it only where the payload may be shown.
     #[error(
@@ -48,7 +48,7 @@ impl fmt::Debug for UnreadablePayload {
     }
 }
 
-impl<P> Seen<P> {
+impl<P> JobInfo<P> {
     pub(super) fn new(stored: Stored) -> Self {
         let details = stored.record.metadata();
         Self { id: stored.id, place: stored.place, details, record: stored.record, payload: PhantomData }
@@ -62,13 +62,13 @@ impl<P> Seen<P> {
     /// The bytes of the payload and their encoding.
     ///
     /// # Errors
-    /// [`BadRecord`] if the stored bytes are not a record of this version.
-    pub fn raw_payload(&self) -> Result<(Codec, &[u8]), BadRecord> {
+    /// [`InvalidRecord`] if the stored bytes are not a record of this version.
+    pub fn raw_payload(&self) -> Result<(Codec, &[u8]), InvalidRecord> {
         self.record.payload()
     }
 }
 
-impl<P: DeserializeOwned> Seen<P> {
+impl<P: DeserializeOwned> JobInfo<P> {
     /// Decodes the payload.
     ///
     /// # Errors
@@ -81,16 +81,16 @@ impl<P: DeserializeOwned> Seen<P> {
 }
 
 /// Shows the id and the place, never the payload.
-impl<P> fmt::Debug for Seen<P> {
+impl<P> fmt::Debug for JobInfo<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Seen").field("id", &self.id).field("place", &self.place).finish_non_exhaustive()
+        f.debug_struct("JobInfo").field("id", &self.id).field("place", &self.place).finish_non_exhaustive()
     }
 }
 
 /// A schedule as a query found it; it may have ticked since.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct SeenSchedule {
+pub struct ScheduleInfo {
     /// Its name.
     pub name: String,
     /// Its ticks and policies; the reason if this version of dq cannot read them.
@@ -136,7 +136,7 @@ pub enum ScheduleOrigin {
     OtherProgram,
 }
 
-impl SeenSchedule {
+impl ScheduleInfo {
     pub(super) fn new(caller: &Caller, name: String, stored: &Stored) -> Self {
         match Definition::read(&stored.record) {
             Ok(definition) => Self::of(caller, name, definition),

@@ -1,6 +1,6 @@
 //! What a call waits for: a place for its requests, a time, work on dq's own thread, and the answers to requests that go together.
 //!
-//! A request needs one of the `unanswered_limit` places of its provider, and as many of its `unanswered_bytes` as it has. While
+//! A request needs one of the `max_in_flight` places of its provider, and as many of its `max_in_flight_bytes` as it has. While
 //! there are too few, callers wait in the order in which they came, at most until their deadline. That of earlier callers comes
 //! first, unless a call sets its own time: only then it needs a timer while it waits, which runs on dq's own thread, because
 //! callers may be on any executor.
@@ -13,24 +13,24 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use tokio::sync::{AcquireError, oneshot};
 
-use super::error::{Failed, Reason, Target};
+use super::error::{Failed, FailureReason, Target};
 use super::request::{Answer, AnswerReceiver, Deadline, Posted, Request, not_done};
 use super::root::{Caller, Root};
 use crate::environment::{Environment, Runtime, Task, or_never, panic_message};
 
-pub(super) const STOPPED: Answer = Err(Failed::NotDone(Reason::Stopped));
+pub(super) const STOPPED: Answer = Err(Failed::NotDone(FailureReason::Stopped));
 
 /// Waits for a place until the deadline.
 pub(super) async fn in_time<T>(
     root: &Root,
     deadline: Deadline,
     place: impl Future<Output = Result<T, AcquireError>>,
-) -> Result<T, Reason> {
+) -> Result<T, FailureReason> {
     let has_own_limit = deadline.limit == Deadline::OF_THE_CALL;
     let too_late = or_never(has_own_limit.then(|| passed(&root.environment, deadline.at)));
     tokio::select! {
         biased;
-        place = place => place.map_err(|_| Reason::Stopped),
+        place = place => place.map_err(|_| FailureReason::Stopped),
         () = too_late => Err(deadline.never_sent()),
     }
 }
@@ -69,7 +69,7 @@ pub(super) async fn on_own_thread<T: Send + 'static>(
                     restarts.fetch_add(1, Relaxed);
                     let panic = panic_message(&*panic);
                     tracing::error!(panic, "dq panicked in a call; please report this as a bug");
-                    Err(Failed::Unknown(Reason::Panicked))
+                    Err(Failed::Unknown(FailureReason::Panicked))
                 });
                 // The caller may have dropped its future.
                 let _ = reply.send(answer);
@@ -77,7 +77,7 @@ pub(super) async fn on_own_thread<T: Send + 'static>(
         }
     });
     // Without an answer dq's own thread has ended.
-    answer.await.unwrap_or(Err(Failed::Unknown(Reason::Stopped)))
+    answer.await.unwrap_or(Err(Failed::Unknown(FailureReason::Stopped)))
 }
 
 /// The answers to the requests of one call, which may be posted in parts, each with what its error is about.

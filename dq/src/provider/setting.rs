@@ -14,7 +14,7 @@ use super::request::{Answer, Outcome, Request};
 use super::root::Caller;
 use crate::job::limits::cut;
 use crate::store::{
-    Drain, Due, LONGEST_AUTHOR, Pause, SetTopic, StoreError, TopicChange, TopicDelay, TopicLimit, TopicSet, TopicState,
+    Drain, Due, MAX_AUTHOR, Pause, SetTopic, StoreError, TopicChange, TopicDelay, TopicLimit, TopicSet, TopicState,
 };
 use crate::time::{Delay, IntoDelay, Timestamp};
 
@@ -81,7 +81,7 @@ impl<T: TopicSetting, const REASON: bool> Call<ChangeTopic<T, REASON>> {
     }
 
     /// Says who makes the change, in at most 256 bytes: `health()`, the log and later answers show it. Defaults to the name of
-    /// [`acting_as`](crate::Provider::acting_as), and without one to the host, the program and the number of its process.
+    /// [`by`](crate::Provider::by), and without one to the host, the program and the number of its process.
     pub fn by(self, name: impl Into<String>) -> Self {
         self.with(|verb| verb.by = Some(name.into()))
     }
@@ -100,7 +100,7 @@ impl<T: TopicSetting> Call<ChangeTopic<T, true>> {
 }
 
 impl Call<ChangeTopic<Pause, true>> {
-    /// Ends the pause at this time of the store's clock. Without it, and without [`lasting`](Self::lasting), it ends with a
+    /// Ends the pause at this time of the store's clock. Without it, and without [`for_duration`](Self::for_duration), it ends with a
     /// [`resume`](super::Provider::resume). A time that is past means no pause at all.
     pub fn until(self, time: impl Into<Timestamp>) -> Self {
         self.with(|verb| {
@@ -112,7 +112,7 @@ impl Call<ChangeTopic<Pause, true>> {
     }
 
     /// Ends the pause after this long, counted by the store: a `Duration`, or a text such as `"2h"`; at most ten years.
-    pub fn lasting(self, time: impl IntoDelay) -> Self {
+    pub fn for_duration(self, time: impl IntoDelay) -> Self {
         self.with(|verb| verb.delay = Some(time.into_delay()))
     }
 }
@@ -169,7 +169,7 @@ pub(super) fn this_process() -> String {
     let program = program.as_deref().and_then(|path| path.file_stem()).map(|name| name.to_string_lossy().into_owned());
     let process = std::process::id().to_string();
     let parts: Vec<_> = host.into_iter().chain(program).chain([process]).collect();
-    cut(&parts.join("/"), LONGEST_AUTHOR).to_owned()
+    cut(&parts.join("/"), MAX_AUTHOR).to_owned()
 }
 
 impl<T, const REASON: bool> fmt::Debug for ChangeTopic<T, REASON> {

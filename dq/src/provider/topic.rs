@@ -14,14 +14,14 @@ use super::change::{Change, JobOptions, reschedule, update};
 use super::command::{AckedOrRequeued, JobCommand};
 use super::events::Events;
 use super::inputs::{IntoJson, IntoWhen, read};
-use super::pages::{Pages, Schedules};
+use super::pages::{JobPages, SchedulePages};
 use super::query::Query;
 use super::root::Caller;
 use super::schedule::AddSchedule;
 use super::schedule_change::ChangeSchedule;
-use super::seen::{Seen, SeenSchedule};
+use super::seen::{JobInfo, ScheduleInfo};
 use super::setting::{ChangeTopic, TopicSetting};
-use crate::job::{BadName, JobDefaults, JobId, State, ToJobId, TopicName};
+use crate::job::{InvalidName, JobDefaults, JobId, State, ToJobId, TopicName};
 use crate::schedule::{SchedulePause, schedule_id};
 use crate::store::{
     ChangeKind, CommandKind, Drain, Limit, LimitKind, Pause, Stored, TopicChange, TopicCounts, TopicDelay, TopicLimit,
@@ -62,14 +62,14 @@ impl TopicProvider {
     }
 
     /// Reads the schedule of this name, once the returned [`Call`] is awaited; `None` if there is none.
-    pub fn schedule(&self, name: &str) -> Call<Query<Option<SeenSchedule>>> {
+    pub fn schedule(&self, name: &str) -> Call<Query<Option<ScheduleInfo>>> {
         let (name, caller) = (name.to_owned(), self.0.clone());
-        self.get_one(schedule_id(&name), move |stored| SeenSchedule::new(&caller, name, &stored))
+        self.get_one(schedule_id(&name), move |stored| ScheduleInfo::new(&caller, name, &stored))
     }
 
     /// Lists the schedules of the topic, as [`Provider::schedules`](super::Provider::schedules) does.
-    pub fn schedules(&self) -> Schedules {
-        Schedules::new(Ok(self.0.clone()))
+    pub fn schedules(&self) -> SchedulePages {
+        SchedulePages::new(Ok(self.0.clone()))
     }
 
     /// Pauses the schedule of this name, as [`Provider::pause_schedule`](super::Provider::pause_schedule) does.
@@ -170,7 +170,7 @@ impl TopicProvider {
     }
 
     /// Reads the job with this id, in any state, once the returned [`Call`] is awaited; `None` if there is none.
-    pub fn get(&self, id: impl ToJobId) -> Call<Query<Option<Seen<Value>>>> {
+    pub fn get(&self, id: impl ToJobId) -> Call<Query<Option<JobInfo<Value>>>> {
         self.get_id(id.to_job_id())
     }
 
@@ -179,13 +179,13 @@ impl TopicProvider {
         Call::result(self.0.clone(), id.to_job_id())
     }
 
-    pub(super) fn get_id<P: 'static>(&self, id: Result<JobId, BadName>) -> Call<Query<Option<Seen<P>>>> {
-        self.get_one(id, Seen::new)
+    pub(super) fn get_id<P: 'static>(&self, id: Result<JobId, InvalidName>) -> Call<Query<Option<JobInfo<P>>>> {
+        self.get_one(id, JobInfo::new)
     }
 
     pub(super) fn get_one<T: Send + 'static>(
         &self,
-        id: Result<JobId, BadName>,
+        id: Result<JobId, InvalidName>,
         seen: impl FnOnce(Stored) -> T + Send + 'static,
     ) -> Call<Query<Option<T>>> {
         let get = |id| {
@@ -205,31 +205,31 @@ impl TopicProvider {
     }
 
     /// Lists the jobs in this state.
-    pub fn list(&self, state: State) -> Pages<Value> {
+    pub fn list(&self, state: State) -> JobPages<Value> {
         self.pages(state)
     }
 
-    pub(super) fn pages<P>(&self, state: State) -> Pages<P> {
-        Pages::new(Ok(self.0.clone()), state)
+    pub(super) fn pages<P>(&self, state: State) -> JobPages<P> {
+        JobPages::new(Ok(self.0.clone()), state)
     }
 
     /// Lists the jobs that wait, earliest due first.
-    pub fn waiting(&self) -> Pages<Value> {
+    pub fn waiting(&self) -> JobPages<Value> {
         self.pages(State::Delayed)
     }
 
     /// Lists the jobs that nodes hold, by node and id.
-    pub fn running(&self) -> Pages<Value> {
+    pub fn running(&self) -> JobPages<Value> {
         self.pages(State::Running)
     }
 
     /// Lists the parked jobs, longest parked first.
-    pub fn unacked(&self) -> Pages<Value> {
+    pub fn unacked(&self) -> JobPages<Value> {
         self.pages(State::Unacked)
     }
 
     /// Lists the jobs that were given up, with cause, error, attempts and payload, longest dead first.
-    pub fn dead(&self) -> Pages<Value> {
+    pub fn dead(&self) -> JobPages<Value> {
         self.pages(State::Dead)
     }
 

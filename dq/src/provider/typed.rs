@@ -17,18 +17,18 @@ use super::call::{Call, Verb};
 use super::change::{Change, ChangeMany, update};
 use super::events::Events;
 use super::inputs::When;
-use super::pages::{Pages, Schedules};
+use super::pages::{JobPages, SchedulePages};
 use super::query::Query;
 use super::root::{Caller, Root};
 use super::schedule::AddSchedule;
-use super::seen::Seen;
+use super::seen::JobInfo;
 use super::topic::TopicProvider;
 use crate::config::NodeSettings;
 use crate::environment::Environment;
 use crate::inspect::Inspector;
 use crate::job::limits::cut;
-use crate::job::{AppName, BadName, DelayJob, State, ToJobId, TopicName, to_json};
-use crate::store::{LONGEST_AUTHOR, Outage, Store, TopicState};
+use crate::job::{AppName, DelayJob, InvalidName, State, ToJobId, TopicName, to_json};
+use crate::store::{MAX_AUTHOR, Outage, Store, TopicState};
 use crate::time::{IntoDelay, Timestamp};
 
 /// Adds jobs, sends commands for them and queries them. Cheap to clone; all clones are one provider.
@@ -36,7 +36,7 @@ use crate::time::{IntoDelay, Timestamp};
 /// [`add`](Self::add) and the commands return futures that do nothing until they are awaited. Await as many as you like at
 /// the same time, from any number of tasks and on any executor: what is added concurrently goes to the store together.
 ///
-/// While the store is unreachable, the provider repeats a request until `call_total` (10 s) has passed, or the time that
+/// While the store is unreachable, the provider repeats a request until `call_deadline` (10 s) has passed, or the time that
 /// `.within(..)` gives the call; the store recognises repeats. If its memory or disk is full, the provider repeats once. The error then distinguishes *not added* from *unknown*: see [`CallError`](super::CallError).
 ///
 /// When the last clone is dropped, requests that were sent or wait to be sent are still carried out;
@@ -134,8 +134,8 @@ impl Provider {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn schedules<J: DelayJob>(&self) -> Schedules {
-        Schedules::new(self.of::<J>().map(|topic| topic.0))
+    pub fn schedules<J: DelayJob>(&self) -> SchedulePages {
+        SchedulePages::new(self.of::<J>().map(|topic| topic.0))
     }
 
     /// Notes which schedules the code of this program defines.
@@ -145,12 +145,12 @@ impl Provider {
     }
 
     /// Reads the job with this id, in any state, once the returned [`Call`] is awaited; `None` if there is none.
-    pub fn get<J: DelayJob>(&self, id: impl ToJobId) -> Call<Query<Option<Seen<J>>>> {
+    pub fn get<J: DelayJob>(&self, id: impl ToJobId) -> Call<Query<Option<JobInfo<J>>>> {
         self.on::<J, _>(|topic| topic.get_id(id.to_job_id()))
     }
 
     /// Waits for what a job leaves with [`ack_with`](crate::listener::Channel::ack_with), whichever process runs it, once the returned
-    /// [`Call`] is awaited: for `call_total` (10 s), or as long as [`within`](Call::within) says. A job that has ended before answers at once,
+    /// [`Call`] is awaited: for `call_deadline` (10 s), or as long as [`within`](Call::within) says. A job that has ended before answers at once,
     /// as long as it is kept.
     ///
     /// The error is [`CallError::NoResult`](super::CallError::NoResult) if there is no such job, if it ended without a result, is DEAD, was
@@ -174,27 +174,27 @@ impl Provider {
         self.on::<J, _>(|topic| topic.result(id))
     }
 
-    fn pages<J: DelayJob>(&self, state: State) -> Pages<J> {
-        Pages::new(self.of::<J>().map(|topic| topic.0), state)
+    fn pages<J: DelayJob>(&self, state: State) -> JobPages<J> {
+        JobPages::new(self.of::<J>().map(|topic| topic.0), state)
     }
 
     /// Lists the jobs that wait, earliest due first.
-    pub fn waiting<J: DelayJob>(&self) -> Pages<J> {
+    pub fn waiting<J: DelayJob>(&self) -> JobPages<J> {
         self.pages(State::Delayed)
     }
 
     /// Lists the jobs that nodes hold, by node and id.
-    pub fn running<J: DelayJob>(&self) -> Pages<J> {
+    pub fn running<J: DelayJob>(&self) -> JobPages<J> {
         self.pages(State::Running)
     }
 
     /// Lists the parked jobs, longest parked first.
-    pub fn unacked<J: DelayJob>(&self) -> Pages<J> {
+    pub fn unacked<J: DelayJob>(&self) -> JobPages<J> {
         self.pages(State::Unacked)
     }
 
     /// Lists the jobs that were given up, with cause, error, attempts and payload, longest dead first.
-    pub fn dead<J: DelayJob>(&self) -> Pages<J> {
+    pub fn dead<J: DelayJob>(&self) -> JobPages<J> {
         self.pages(State::Dead)
     }
 
@@ -228,14 +228,14 @@ impl Provider {
     }
 
     /// Adds a job, or extends the one that has its id, once the returned [`Call`] is awaited: a debounce.
-    /// `by` is the new delay from now, and [`at_most`](Call::at_most) bounds all of them together, counted
+    /// [`after`](Call::after) is the new delay from now, and [`at_most`](Call::at_most) bounds all of them together, counted
     /// from the first add, so that a job which is extended for ever still runs.
     ///
     /// | the job with this id | what happens | the answer |
     /// |---|---|---|
-    /// | there is none, or a DONE one | the job is added | [`New`](super::Addition::New) |
-    /// | DELAYED, or a waiting broadcast | it gets the new payload and due time, also an earlier one; attempts, headers and options stay | [`Extended`](super::Addition::Extended) |
-    /// | RUNNING | the new job takes its place when the run ends; one that waits for that already is extended | [`ReplacementWaits`](super::Addition::ReplacementWaits), [`Extended`](super::Addition::Extended) |
+    /// | there is none, or a DONE one | the job is added | [`New`](super::AddedHow::New) |
+    /// | DELAYED, or a waiting broadcast | it gets the new payload and due time, also an earlier one; attempts, headers and options stay | [`Extended`](super::AddedHow::Extended) |
+    /// | RUNNING | the new job takes its place when the run ends; one that waits for that already is extended | [`ReplacementWaits`](super::AddedHow::ReplacementWaits), [`Extended`](super::AddedHow::Extended) |
     /// | UNACKED or DEAD | nothing | [`Refusal::NotExtended`](super::Refusal::NotExtended) |
     ///
     /// ```no_run
@@ -244,7 +244,7 @@ impl Provider {
     /// # #[job(topic = "session")]
     /// # struct Session { #[job(id)] user: u64 }
     /// # async fn beat(jobs: dq::Provider) -> Result<(), dq::Error> {
-    /// jobs.add_or_extend(Session { user: 7 }).by("30m").at_most("8h").await?;
+    /// jobs.add_or_extend(Session { user: 7 }).after("30m").at_most("8h").await?;
     /// # Ok(())
     /// # }
     /// ```
@@ -270,20 +270,20 @@ impl Provider {
     /// The provider remembers each topic that it was asked for, at about 300 bytes each.
     ///
     /// # Errors
-    /// [`BadName`] if `name` cannot be a topic's name.
-    pub fn topic(&self, name: &str) -> Result<TopicProvider, BadName> {
+    /// [`InvalidName`] if `name` cannot be a topic's name.
+    pub fn topic(&self, name: &str) -> Result<TopicProvider, InvalidName> {
         self.caller(name).map(TopicProvider)
     }
 
-    pub(super) fn caller(&self, name: &str) -> Result<Caller, BadName> {
+    pub(super) fn caller(&self, name: &str) -> Result<Caller, InvalidName> {
         Ok(Caller { root: Arc::clone(&self.0), inbox: self.0.inbox(name)?, by: self.1.clone() })
     }
 
     /// The provider of the topic of `J`.
     ///
     /// # Errors
-    /// [`BadName`] if `J` implements [`DelayJob`] by hand and its topic cannot be a topic's name.
-    pub fn of<J: DelayJob>(&self) -> Result<TopicProvider, BadName> {
+    /// [`InvalidName`] if `J` implements [`DelayJob`] by hand and its topic cannot be a topic's name.
+    pub fn of<J: DelayJob>(&self) -> Result<TopicProvider, InvalidName> {
         self.topic(J::TOPIC)
     }
 
@@ -296,8 +296,8 @@ impl Provider {
     /// cost its steps nothing; while somebody does, a step on Redis publishes one message of up to 64 KiB with what it did.
     ///
     /// # Errors
-    /// [`BadName`] if `topic` cannot be a topic's name.
-    pub fn events(&self, topic: &str) -> Result<Events, BadName> {
+    /// [`InvalidName`] if `topic` cannot be a topic's name.
+    pub fn events(&self, topic: &str) -> Result<Events, InvalidName> {
         Ok(self.topic(topic)?.events())
     }
 
@@ -313,14 +313,14 @@ impl Provider {
     /// # #[job(topic = "close-order")]
     /// # struct CloseOrder { #[job(id)] order: u64 }
     /// # async fn delete(jobs: dq::Provider) -> Result<(), dq::Error> {
-    /// let alice = jobs.acting_as("alice");
+    /// let alice = jobs.by("alice");
     /// alice.delete::<CloseOrder>(7).await?;
     /// # Ok(())
     /// # }
     /// ```
     #[must_use]
-    pub fn acting_as(&self, name: impl AsRef<str>) -> Self {
-        let name = cut(name.as_ref(), LONGEST_AUTHOR);
+    pub fn by(&self, name: impl AsRef<str>) -> Self {
+        let name = cut(name.as_ref(), MAX_AUTHOR);
         Self(Arc::clone(&self.0), (!name.is_empty()).then(|| name.into()))
     }
 
@@ -361,7 +361,7 @@ impl Provider {
     }
 
     /// Accepts no more adds and commands of any clone, and waits until every earlier one has its answer: at most
-    /// `call_total`. Later ones fail with [`Stopped`](super::Reason::Stopped); queries still work.
+    /// `call_deadline`. Later ones fail with [`Stopped`](super::FailureReason::Stopped); queries still work.
     ///
     /// Cancel safe: the provider stays closed.
     pub async fn close(&self) {

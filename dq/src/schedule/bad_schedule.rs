@@ -1,11 +1,11 @@
 //! Why a record is not a schedule.
 
-use crate::job::BadName;
+use crate::job::InvalidName;
 use crate::job::limits::OverLimit;
 
 /// Why a record is not a schedule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum BadSchedule {
+pub enum InvalidSchedule {
     /// A newer version of dq, or another program, wrote the record.
     #[error("{0}")]
     Unreadable(String),
@@ -17,10 +17,10 @@ pub enum BadSchedule {
     OverLimit(#[from] OverLimit),
     /// A name in it is not valid.
     #[error(transparent)]
-    BadName(#[from] BadName),
+    InvalidName(#[from] InvalidName),
 }
 
-impl BadSchedule {
+impl InvalidSchedule {
     /// What to do about a schedule in a store.
     pub fn advice(&self) -> &'static str {
         match self {
@@ -29,7 +29,7 @@ impl BadSchedule {
             }
             Self::Times(_) => "build this program with the feature `cron` of dq",
             Self::Unreadable(_) => "use the version of dq that wrote it, or add the schedule again",
-            Self::OverLimit(_) | Self::BadName(_) => "remove the schedule, and add it again within the limits",
+            Self::OverLimit(_) | Self::InvalidName(_) => "remove the schedule, and add it again within the limits",
         }
     }
 }

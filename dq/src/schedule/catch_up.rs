@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::definition::{Definition, Overlap};
 use super::missed::{LATE, OnMissed};
 use super::tick::Tick;
-use crate::job::BadName;
+use crate::job::InvalidName;
 use crate::time::Timestamp;
 
 /// How long after a missed tick the next one looks whether its job has ended.
@@ -30,7 +30,13 @@ impl Definition {
 
     /// What the run of the schedule asks of the store at a missed tick: its job, unless the job of the last tick has not ended. Then the same
     /// tick is looked at again. Either way the schedule is due again soon, which is later than its tick.
-    pub(super) fn catch_up(&self, name: &str, end: Timestamp, now: Timestamp, version: u32) -> Result<Tick, BadName> {
+    pub(super) fn catch_up(
+        &self,
+        name: &str,
+        end: Timestamp,
+        now: Timestamp,
+        version: u32,
+    ) -> Result<Tick, InvalidName> {
         let job = self.job_at(name, self.tick)?;
         let waiting = Self { gap: Some(end), ..self.clone() };
         let following = self.ticks.next_after(self.tick).or(self.ticks.end.map(|end| end.after(LOOKS_AGAIN)));

@@ -1,10 +1,10 @@
 //! What a schedule in a store may be: no version of dq writes one over a limit of the format.
 
-use super::bad_schedule::BadSchedule;
+use super::bad_schedule::InvalidSchedule;
 use super::definition::{Definition, JobOfTick};
 use super::times::Times;
 use crate::job::limits::{INTERVAL, OverLimit, SCHEDULE_NAME, SCHEDULE_PAYLOAD, TIME};
-use crate::job::{BadName, BadRecord, JobId, Metadata, Record};
+use crate::job::{InvalidName, InvalidRecord, JobId, Metadata, Record};
 use crate::time::{Timestamp, millis_ceil};
 
 /// What the ids of dq's own jobs begin with, and no id that a program chooses.
@@ -13,10 +13,10 @@ const RESERVED: &str = "dq:";
 /// Checks that a program may choose this id.
 ///
 /// # Errors
-/// [`BadName`] if it is one of dq's own.
-pub fn check_reserved(id: &JobId) -> Result<(), BadName> {
+/// [`InvalidName`] if it is one of dq's own.
+pub fn check_reserved(id: &JobId) -> Result<(), InvalidName> {
     match id.as_str().starts_with(RESERVED) {
-        true => Err(BadName {
+        true => Err(InvalidName {
             what: "job id",
             name: id.as_str().chars().take(140).collect(),
             why: format!("begins with `{RESERVED}`, as only the ids of dq's own jobs do: choose another"),
@@ -29,11 +29,11 @@ pub fn check_reserved(id: &JobId) -> Result<(), BadName> {
 /// too.
 ///
 /// # Errors
-/// [`BadRecord`]. A schedule that another version of dq may read is none.
-pub fn checked(id: &JobId, record: &Record) -> Result<Metadata, BadRecord> {
+/// [`InvalidRecord`]. A schedule that another version of dq may read is none.
+pub fn checked(id: &JobId, record: &Record) -> Result<Metadata, InvalidRecord> {
     if let Some(name) = id.schedule_name() {
         SCHEDULE_NAME.check(name.len() as u64)?;
-        if let Err(BadSchedule::OverLimit(over)) = Definition::read(record) {
+        if let Err(InvalidSchedule::OverLimit(over)) = Definition::read(record) {
             return Err(over.into());
         }
     }

@@ -6,21 +6,21 @@ use dq_grammar::check_schedule;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::bad_schedule::BadSchedule;
+use super::bad_schedule::InvalidSchedule;
 use super::missed::OnMissed;
 use super::tick::{Tick, TickJob};
 use super::times::{self, Ticks, Times};
-use crate::job::{BadName, Codec, Deliver, JobId, Metadata, Record, SCHEDULE_PREFIX};
-use crate::time::{LONGEST_DELAY, Timestamp, in_millis, millis_ceil};
+use crate::job::{Codec, Delivery, InvalidName, JobId, Metadata, Record, SCHEDULE_PREFIX};
+use crate::time::{MAX_DELAY, Timestamp, in_millis, millis_ceil};
 
 /// What the ids of the jobs of schedules begin with.
 const TICK_PREFIX: &str = "dq:tick:";
 /// How much later a paused schedule is due again: nothing happens then, so it need not be often.
 const PAUSED_AGAIN: Duration = Duration::from_secs(3600);
 /// The most jobs that one step adds for missed ticks.
-const MOST_AT_ONCE: usize = 100;
+const MAX_AT_ONCE: usize = 100;
 /// The most bytes of jobs that one step adds for missed ticks, unless one job alone has more.
-const MOST_BYTES: usize = 1 << 20;
+const MAX_BYTES: usize = 1 << 20;
 
 /// What happens at a tick while the job of the last tick waits, runs or is UNACKED.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -36,8 +36,8 @@ pub enum Overlap {
 /// The id of the job that keeps the schedule of this name.
 ///
 /// # Errors
-/// [`BadName`] if the name is empty, longer than 200 bytes, or has a control character.
-pub fn schedule_id(name: &str) -> Result<JobId, BadName> {
+/// [`InvalidName`] if the name is empty, longer than 200 bytes, or has a control character.
+pub fn schedule_id(name: &str) -> Result<JobId, InvalidName> {
     check_schedule(name)?;
     JobId::new(format!("{SCHEDULE_PREFIX}{name}"))
 }
@@ -57,7 +57,7 @@ pub struct JobOfTick {
     #[serde(serialize_with = "in_millis::optional", deserialize_with = "in_millis::read_optional")]
     pub expires_after: Option<Duration>,
     /// Where a job goes.
-    pub deliver: Deliver,
+    pub deliver: Delivery,
 }
 
 /// Where a schedule comes from.
@@ -119,8 +119,8 @@ impl Definition {
     /// its record gets this version.
     ///
     /// # Errors
-    /// [`BadName`] if the name leads to no ids: no version of dq gave the schedule that name.
-    pub fn run(&self, name: &str, due: Timestamp, now: Timestamp, version: u32) -> Result<(Tick, bool), BadName> {
+    /// [`InvalidName`] if the name leads to no ids: no version of dq gave the schedule that name.
+    pub fn run(&self, name: &str, due: Timestamp, now: Timestamp, version: u32) -> Result<(Tick, bool), InvalidName> {
         let again = |next| Tick { next: Some(next), schedule: self.to_record(version), unless: None, jobs: Vec::new() };
         if self.is_over() {
             return Ok((Tick { next: None, ..again(now) }, false));
@@ -139,10 +139,10 @@ impl Definition {
         }
     }
 
-    fn fire(&self, name: &str, now: Timestamp, version: u32) -> Result<(Tick, bool), BadName> {
+    fn fire(&self, name: &str, now: Timestamp, version: u32) -> Result<(Tick, bool), InvalidName> {
         let size = self.job.record.as_bytes().len().max(1);
         // Each job has a payload of its own if a function makes it.
-        let most = if self.made { 1 } else { (MOST_BYTES / size).clamp(1, MOST_AT_ONCE) };
+        let most = if self.made { 1 } else { (MAX_BYTES / size).clamp(1, MAX_AT_ONCE) };
         // Behind a gap only the newest tick counts: the others passed while its jobs ran.
         let on_missed = if self.catches_up() { OnMissed::Once } else { self.on_missed };
         let fired = self.ticks.fire(self.tick, now, on_missed, most);
@@ -155,7 +155,7 @@ impl Definition {
         Ok((Tick { next: fired.next, schedule: next.to_record(version), unless, jobs }, fired.has_missed))
     }
 
-    pub(super) fn job_at(&self, name: &str, tick: Timestamp) -> Result<TickJob, BadName> {
+    pub(super) fn job_at(&self, name: &str, tick: Timestamp) -> Result<TickJob, InvalidName> {
         let id = JobId::new(format!("{TICK_PREFIX}{name}@{tick}"))?;
         let due = tick.after(self.jitter_of(&id));
         let mut record = self.job.record.clone();
@@ -204,11 +204,11 @@ impl Definition {
     /// Reads a schedule.
     ///
     /// # Errors
-    /// [`BadSchedule`].
-    pub fn read(record: &Record) -> Result<Self, BadSchedule> {
+    /// [`InvalidSchedule`].
+    pub fn read(record: &Record) -> Result<Self, InvalidSchedule> {
         match Self::parse(record)? {
             (schedule, None) => Ok(schedule),
-            (_, Some(why)) => Err(BadSchedule::Times(why)),
+            (_, Some(why)) => Err(InvalidSchedule::Times(why)),
         }
     }
 
@@ -218,8 +218,8 @@ impl Definition {
     }
 
     /// The schedule, and why its cron line cannot be read here. Then it has an interval that no schedule has.
-    fn parse(record: &Record) -> Result<(Self, Option<String>), BadSchedule> {
-        let unreadable = |bad: &dyn std::fmt::Display| BadSchedule::Unreadable(bad.to_string());
+    fn parse(record: &Record) -> Result<(Self, Option<String>), InvalidSchedule> {
+        let unreadable = |bad: &dyn std::fmt::Display| InvalidSchedule::Unreadable(bad.to_string());
         let (_, payload) = record.payload().map_err(|bad| unreadable(&bad))?;
         let (schedule, unread) = match serde_json::from_slice::<Self>(payload) {
             Ok(schedule) => (schedule, None),
@@ -233,7 +233,7 @@ impl Definition {
         let mut json: serde_json::Value = serde_json::from_slice(payload).ok()?;
         let times = json.get_mut("ticks")?.get_mut("times")?;
         let why = times::why_unread(times.get("cron")?)?;
-        *times = json!(Times::Every(LONGEST_DELAY));
+        *times = json!(Times::Every(MAX_DELAY));
         Some((serde_json::from_value(json).ok()?, Some(why)))
     }
 }
@@ -278,7 +278,7 @@ mod tests {
         assert_eq!(Definition::read(&schedule.to_record(0)), Ok(schedule.clone()));
         schedule.ticks.start = Some(Timestamp::from_millis(5));
         schedule.last = Some(JobId::new("dq:tick:nightly@x").unwrap());
-        (schedule.job.deliver, schedule.job.expires_after) = (Deliver::Both, Some(Duration::from_secs(9)));
+        (schedule.job.deliver, schedule.job.expires_after) = (Delivery::Both, Some(Duration::from_secs(9)));
         assert_eq!(Definition::read(&schedule.to_record(0)), Ok(schedule));
         assert!(Definition::read(&Record::from_bytes(bytes::Bytes::from_static(b"what?"))).is_err());
     }
@@ -295,7 +295,7 @@ mod tests {
             schedule.job.record = Record::new(&metadata, Codec::Json, b"{}");
             let read = Definition::read(&schedule.to_record(0));
             assert_eq!(read.is_ok(), is_read, "{read:?}");
-            assert!(is_read || matches!(read, Err(BadSchedule::OverLimit(_))), "{read:?}");
+            assert!(is_read || matches!(read, Err(InvalidSchedule::OverLimit(_))), "{read:?}");
         }
     }
 

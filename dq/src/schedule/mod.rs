@@ -27,14 +27,14 @@ mod times;
 #[doc(hidden)]
 pub use ahead::CLOCK_SLACK;
 #[doc(hidden)]
-pub use bad_schedule::BadSchedule;
+pub use bad_schedule::InvalidSchedule;
 #[doc(hidden)]
 pub use check::{check_reserved, checked};
 #[doc(hidden)]
 pub use definition::{Definition, JobOfTick, Origin, schedule_id, schedule_name};
 pub use definition::{Overlap, SchedulePause};
 #[cfg(feature = "cron")]
-pub use dq_grammar::{BadCron, Cron, RepeatedTime, SkippedTime};
+pub use dq_grammar::{Cron, InvalidCron, RepeatedTime, SkippedTime};
 pub use missed::OnMissed;
 #[doc(hidden)]
 pub use missed::{Fired, LATE};

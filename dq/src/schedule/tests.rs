@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Definition, JobOfTick, OnMissed, Origin, Overlap, Ticks, Times};
-use crate::job::{Codec, Deliver, Metadata, Record};
+use crate::job::{Codec, Delivery, Metadata, Record};
 use crate::time::Timestamp;
 
 /// Every hour, from two o'clock on, without overlap.
@@ -16,7 +16,7 @@ pub(super) fn hourly() -> Definition {
         job: JobOfTick {
             record: Record::new(&Metadata::default(), Codec::Json, b"{}"),
             expires_after: None,
-            deliver: Deliver::Queue,
+            deliver: Delivery::Queue,
         },
         tick: Timestamp::from_millis(7_200_000),
         last: None,

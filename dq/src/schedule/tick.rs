@@ -1,6 +1,6 @@
 //! The outcome of a schedule.
 
-use crate::job::{Deliver, JobId, Record};
+use crate::job::{Delivery, JobId, Record};
 use crate::time::Timestamp;
 
 /// What a tick of a schedule adds, and what becomes of the schedule (rule 30).
@@ -25,7 +25,7 @@ pub struct TickJob {
     /// When the job is due. A time in the past stays: it says which tick this is.
     pub due: Timestamp,
     /// Whether the job goes to the queue, to the broadcasts, or to both.
-    pub deliver: Deliver,
+    pub deliver: Delivery,
     /// What the store keeps of the job.
     pub record: Record,
 }

@@ -36,7 +36,7 @@ pub struct JobChange {
     pub what: ChangeKind,
     /// The job is changed only while it has this version.
     pub if_version: Option<u32>,
-    /// Who sends it, for events and histories: any text of at most [`LONGEST_AUTHOR`](super::LONGEST_AUTHOR) bytes; `None`: the producer.
+    /// Who sends it, for events and histories: any text of at most [`MAX_AUTHOR`](super::MAX_AUTHOR) bytes; `None`: the producer.
     pub by: Option<Arc<str>>,
 }
 

@@ -16,7 +16,7 @@ macro_rules! codes {
             pub const ALL: &'static [Self] = &[$(Self::$code,)+];
 
             /// The code as text, for example `job-without-place`.
-            pub const fn word(self) -> &'static str {
+            pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$code => $word,)+ }
             }
 
@@ -45,7 +45,7 @@ macro_rules! codes {
 
 const FIND_WHO: &str = "find out which program changes keys of dq";
 const EVICTED: &str = "set `maxmemory-policy` to `noeviction`, and find out which program changes keys of dq";
-const MORE_MEMORY: &str = "raise `maxmemory`, or the `memory_limit` of a `file:` store, or delete what you do not need";
+const MORE_MEMORY: &str = "raise `maxmemory`, or the `max_memory` of a `file:` store, or delete what you do not need";
 
 codes! {
     /// The server removes keys when its memory is full.
@@ -171,7 +171,7 @@ pub enum Severity {
 
 impl Severity {
     /// The severity as a word.
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Warning => "warning",
             Self::Error => "error",
@@ -181,19 +181,19 @@ impl Severity {
 
 impl fmt::Display for Severity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.word())
+        f.pad(self.as_str())
     }
 }
 
 impl fmt::Display for FindingCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.word())
+        f.pad(self.as_str())
     }
 }
 
 impl Serialize for FindingCode {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(self.word())
+        to.serialize_str(self.as_str())
     }
 }
 

@@ -21,7 +21,7 @@ pub enum Durability {
     Interval(Duration),
     /// When that many replicas of a Redis server have it too; as text `wait(1, 500ms)`.
     ///
-    /// If the replicas do not confirm it in time, dq repeats the request for up to `call_total`. Then the call fails as
+    /// If the replicas do not confirm it in time, dq repeats the request for up to `call_deadline`. Then the call fails as
     /// *unknown*, with [`StoreError::NotReplicated`](super::StoreError::NotReplicated).
     Wait {
         /// How many replicas must confirm, 1 to 100.

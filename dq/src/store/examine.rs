@@ -7,7 +7,7 @@ use super::outbox::OutboxPosition;
 use crate::job::{Cause, JobId, Metadata, NodeId, Record, State, TopicName};
 
 /// How many entries of a topic one `examine` looks at, about.
-pub const MOST_EXAMINED: usize = 500;
+pub const MAX_EXAMINED: usize = 500;
 
 /// Something that does not agree in a topic. Only another program, or a server that evicts keys, does that.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

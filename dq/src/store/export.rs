@@ -2,7 +2,7 @@
 
 use super::inspect::{Cursor, JobPlace, Stored};
 use super::pending::{AddedJob, End, Ended, PendingCommand};
-use crate::job::{Deliver, Fence, JobId, Record, State, Token};
+use crate::job::{Delivery, Fence, JobId, Record, State, Token};
 use crate::time::Timestamp;
 
 /// What a page of an export is about.
@@ -188,9 +188,9 @@ impl HeldJob {
 impl AddedJob {
     fn into_copies(self, id: &JobId) -> Vec<JobCopy> {
         let places: &[CopyPlace] = match self.deliver {
-            Deliver::Queue => &[CopyPlace::Delayed],
-            Deliver::Broadcast => &[CopyPlace::Broadcast],
-            Deliver::Both => &[CopyPlace::Delayed, CopyPlace::Broadcast],
+            Delivery::Queue => &[CopyPlace::Delayed],
+            Delivery::Broadcast => &[CopyPlace::Broadcast],
+            Delivery::Both => &[CopyPlace::Delayed, CopyPlace::Broadcast],
         };
         let copy = |place: &CopyPlace| JobCopy {
             id: id.clone(),

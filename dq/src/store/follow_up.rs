@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use super::change::Due;
 use super::error::StoreError;
 use super::job_set::{
-    ACKED_HEADER, DEAD_HEADER, LEFT_HEADER, MOST_MEMBERS_AT_ONCE, Membership, SetChange, SetCounts, SetOutcome,
+    ACKED_HEADER, DEAD_HEADER, LEFT_HEADER, MAX_MEMBERS_AT_ONCE, Membership, SetChange, SetCounts, SetOutcome,
     SetRefusal, SetVerb,
 };
-use super::outbox::{FollowUpOutcome, FollowUps, MOST_FOLLOW_UPS, OutboxEntry, Packed};
+use super::outbox::{FollowUpBatches, FollowUpOutcome, MAX_FOLLOW_UPS, OutboxEntry, Packed};
 use super::producer::{AddOutcome, CommandOutcome, NewJob, OnDuplicate};
 use crate::job::limits::{OverLimit, POSITION};
 use crate::job::{JobId, Metadata, TopicName};
@@ -30,7 +30,7 @@ pub enum FollowUpBatch {
     Members(Membership, Vec<NewJob>),
 }
 
-impl FollowUps {
+impl FollowUpBatches {
     /// Adds a batch behind the others.
     pub fn push(&mut self, target: TopicName, batch: &FollowUpBatch) {
         self.count += batch.len();
@@ -239,8 +239,8 @@ impl FollowUpBatch {
 
     fn check_count(&self) -> Result<(), OverLimit> {
         let (what, most) = match self {
-            Self::Add(_) | Self::Delete(_) => ("the number of follow-ups of an outcome", MOST_FOLLOW_UPS),
-            Self::Set(_) | Self::Members(..) => ("the number of members", MOST_MEMBERS_AT_ONCE),
+            Self::Add(_) | Self::Delete(_) => ("the number of follow-ups of an outcome", MAX_FOLLOW_UPS),
+            Self::Set(_) | Self::Members(..) => ("the number of members", MAX_MEMBERS_AT_ONCE),
         };
         let over = OverLimit { what, size: self.len() as u64, limit: most as u64 };
         if self.len() > most { Err(over) } else { Ok(()) }

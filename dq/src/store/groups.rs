@@ -6,10 +6,10 @@ use crate::job::{GroupName, JobId};
 use crate::time::Timestamp;
 
 /// How many groups one page has at most.
-pub const MOST_GROUPS: usize = 100;
+pub const MAX_GROUPS: usize = 100;
 
 /// How many seats of a group a page names at most.
-pub(crate) const MOST_SEATS: usize = 100;
+pub(crate) const MAX_SEATS: usize = 100;
 
 /// A request for a page of the groups of a topic.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -18,13 +18,13 @@ pub struct GroupsRequest {
     pub after: Option<GroupName>,
     /// Only this group.
     pub only: Option<GroupName>,
-    /// How many groups, 1 to [`MOST_GROUPS`].
+    /// How many groups, 1 to [`MAX_GROUPS`].
     pub limit: usize,
 }
 
 /// A page of the groups of a topic that have jobs or are paused, in order of their names.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct GroupsPage {
+pub struct GroupPage {
     /// The groups.
     pub groups: Vec<GroupSeen>,
     /// Whether others follow.

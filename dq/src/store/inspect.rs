@@ -4,7 +4,7 @@ use crate::job::{Fence, JobId, NodeId, Progress, Record, State, TopicName};
 use crate::time::Timestamp;
 
 /// How many names of topics one query looks at, at most.
-pub const MOST_NAMES: usize = 500;
+pub const MAX_NAMES: usize = 500;
 
 /// A page of the names of topics.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -11,16 +11,16 @@ use crate::store::NewJob;
 use crate::time::Timestamp;
 
 /// The most members of a set.
-pub const MOST_MEMBERS: u64 = 1_000_000;
+pub const MAX_MEMBERS: u64 = 1_000_000;
 
 /// The most members that one request or one entry of an outbox is about, so that no step takes long.
-pub const MOST_MEMBERS_AT_ONCE: usize = 128;
+pub const MAX_MEMBERS_AT_ONCE: usize = 128;
 
 /// The most sets of a topic that have not ended.
-pub const MOST_SETS: usize = 10_000;
+pub const MAX_SETS: usize = 10_000;
 
 /// The most members that a query names.
-pub const MOST_WAITED_FOR: usize = 1_000;
+pub const MAX_WAITED_FOR: usize = 1_000;
 
 /// How long a topic remembers a set that has ended, so that a repeated call adds nothing.
 pub(crate) const SET_KEPT: std::time::Duration = std::time::Duration::from_secs(24 * 3_600);
@@ -174,7 +174,7 @@ impl SetState {
 
 impl SetState {
     /// The state as a word.
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Open => "open",
             Self::Closed => "closed",
@@ -215,7 +215,7 @@ impl SetCounts {
 /// A set, as its home has it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = JobSet))]
-pub struct SetSeen {
+pub struct JobSetSummary {
     /// Its name.
     pub set: JobId,
     /// How far it has come.
@@ -224,7 +224,7 @@ pub struct SetSeen {
     pub counts: SetCounts,
     /// When it got its first member or was closed; once it has ended, when it ended.
     pub since: Timestamp,
-    /// Some of the members that have not ended, if the query was about this set: at most [`MOST_WAITED_FOR`].
+    /// Some of the members that have not ended, if the query was about this set: at most [`MAX_WAITED_FOR`].
     pub waits_for: Vec<(TopicName, JobId)>,
 }
 
@@ -232,7 +232,7 @@ pub struct SetSeen {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SetOutcome {
     /// It is done, or was before.
-    Done(SetSeen),
+    Done(JobSetSummary),
     /// Nothing was done.
     Refused(SetRefusal),
 }
@@ -248,10 +248,10 @@ pub enum SetRefusal {
     #[error("the set has ended: give a new set another name")]
     Ended,
     /// It would have too many.
-    #[error("the set would have more than {MOST_MEMBERS} members: use several sets")]
+    #[error("the set would have more than {MAX_MEMBERS} members: use several sets")]
     TooManyMembers,
     /// The topic has too many sets.
-    #[error("the topic has {MOST_SETS} sets that have not ended: close them with `then`")]
+    #[error("the topic has {MAX_SETS} sets that have not ended: close them with `then`")]
     TooManySets,
     /// The store has something of this name that dq cannot read.
     #[error(

@@ -8,38 +8,38 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use super::error::StoreError;
 use super::rate::Rate;
-use crate::job::{BadValue, GroupName, JobDefaults, Record, Weight};
+use crate::job::{GroupName, InvalidValue, JobDefaults, Record, Weight};
 use crate::time::Timestamp;
 
-/// The most jobs that [`Limit::Concurrency`] may let run at a time.
-pub const MOST_CONCURRENCY: usize = 1_000_000;
+/// The most jobs that [`Limit::ClusterConcurrency`] may let run at a time.
+pub const MAX_CONCURRENCY: usize = 1_000_000;
 
 /// The most jobs of a group that [`Limit::GroupConcurrency`] may let run at a time.
-pub const MOST_GROUP_CONCURRENCY: usize = 100;
+pub const MAX_GROUP_CONCURRENCY: usize = 100;
 
-/// The most jobs that [`Limit::Waiting`] may let wait.
-pub const MOST_WAITING: usize = 1_000_000_000;
+/// The most jobs that [`Limit::MaxWaiting`] may let wait.
+pub const MAX_WAITING: usize = 1_000_000_000;
 
 /// A limit of a topic. It overrides the setting in the code of nodes and producers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 #[non_exhaustive]
 pub enum Limit {
-    /// How many jobs run at a time on all nodes together, 1 to [`MOST_CONCURRENCY`].
-    Concurrency(usize),
+    /// How many jobs run at a time on all nodes together, 1 to [`MAX_CONCURRENCY`].
+    ClusterConcurrency(usize),
     /// How many jobs all nodes together start within a period.
     #[serde(serialize_with = "as_text")]
     Rate(Rate),
-    /// How many jobs wait before adds are refused, 1 to [`MOST_WAITING`].
-    Waiting(usize),
-    /// How many jobs of a group run at a time on all nodes together, 1 to [`MOST_GROUP_CONCURRENCY`].
+    /// How many jobs wait before adds are refused, 1 to [`MAX_WAITING`].
+    MaxWaiting(usize),
+    /// How many jobs of a group run at a time on all nodes together, 1 to [`MAX_GROUP_CONCURRENCY`].
     GroupConcurrency(usize),
     /// How many jobs of each group all nodes together start within a period.
     #[serde(serialize_with = "as_text")]
     GroupRate(Rate),
-    /// How many jobs of each group wait for a seat or for their due time before adds are refused, 1 to [`MOST_WAITING`].
-    GroupWaiting(usize),
-    /// How many more jobs of a group run while no other job of the topic is due, 0 to [`MOST_GROUP_CONCURRENCY`].
+    /// How many jobs of each group wait for a seat or for their due time before adds are refused, 1 to [`MAX_WAITING`].
+    GroupMaxWaiting(usize),
+    /// How many more jobs of a group run while no other job of the topic is due, 0 to [`MAX_GROUP_CONCURRENCY`].
     GroupBurst(usize),
 }
 
@@ -130,18 +130,18 @@ impl MaxWaiting {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[non_exhaustive]
 pub enum LimitKind {
-    /// [`Limit::Concurrency`].
-    Concurrency,
+    /// [`Limit::ClusterConcurrency`].
+    ClusterConcurrency,
     /// [`Limit::Rate`].
     Rate,
-    /// [`Limit::Waiting`].
-    Waiting,
+    /// [`Limit::MaxWaiting`].
+    MaxWaiting,
     /// [`Limit::GroupConcurrency`].
     GroupConcurrency,
     /// [`Limit::GroupRate`].
     GroupRate,
-    /// [`Limit::GroupWaiting`].
-    GroupWaiting,
+    /// [`Limit::GroupMaxWaiting`].
+    GroupMaxWaiting,
     /// [`Limit::GroupBurst`].
     GroupBurst,
 }
@@ -198,15 +198,17 @@ impl Limit {
     pub(crate) const fn check(self) -> Result<(), StoreError> {
         let (what, size, limit) = match self {
             Self::Rate(_) | Self::GroupRate(_) => return Ok(()),
-            Self::Concurrency(size) => ("the number of jobs that run at a time (at least 1)", size, MOST_CONCURRENCY),
-            Self::Waiting(size) | Self::GroupWaiting(size) => {
-                ("the number of jobs that wait (at least 1)", size, MOST_WAITING)
+            Self::ClusterConcurrency(size) => {
+                ("the number of jobs that run at a time (at least 1)", size, MAX_CONCURRENCY)
+            }
+            Self::MaxWaiting(size) | Self::GroupMaxWaiting(size) => {
+                ("the number of jobs that wait (at least 1)", size, MAX_WAITING)
             }
             Self::GroupConcurrency(size) => {
-                ("the number of jobs of a group that run at a time (at least 1)", size, MOST_GROUP_CONCURRENCY)
+                ("the number of jobs of a group that run at a time (at least 1)", size, MAX_GROUP_CONCURRENCY)
             }
             Self::GroupBurst(size) => {
-                ("the number of jobs of a group that run beyond its limit", size, MOST_GROUP_CONCURRENCY)
+                ("the number of jobs of a group that run beyond its limit", size, MAX_GROUP_CONCURRENCY)
             }
         };
         let is_too_few = size == 0 && !matches!(self, Self::GroupBurst(_));
@@ -218,10 +220,10 @@ impl Limit {
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Concurrency(jobs)
-            | Self::Waiting(jobs)
+            Self::ClusterConcurrency(jobs)
+            | Self::MaxWaiting(jobs)
             | Self::GroupConcurrency(jobs)
-            | Self::GroupWaiting(jobs)
+            | Self::GroupMaxWaiting(jobs)
             | Self::GroupBurst(jobs) => jobs.fmt(f),
             Self::Rate(rate) | Self::GroupRate(rate) => rate.fmt(f),
         }
@@ -250,10 +252,10 @@ pub(crate) fn rate_in(text: &str) -> Option<Rate> {
     Rate::new(jobs.parse().ok()?, Duration::from_millis(period.parse().ok()?), burst.parse().ok()?).ok()
 }
 
-/// A row is a kind of limit: how its value reads, its name on the command line, in the JSON API and in the stores, the setting that says
-/// the limit in the code, and what a value counts.
+/// A row is a kind of limit: how its value reads, its name, which is the setting in the code, the flag, the kind in JSON and
+/// the field in the stores, and what a value counts.
 macro_rules! kinds {
-    ($($kind:ident $value:ident $name:literal $setting:literal $unit:literal;)+) => {
+    ($($kind:ident $value:ident $name:literal $unit:literal;)+) => {
         impl Limit {
             /// What it limits.
             pub const fn kind(self) -> LimitKind {
@@ -265,14 +267,9 @@ macro_rules! kinds {
             /// All kinds, in the order in which [`TopicState::limits`](super::TopicState::limits) has them.
             pub const ALL: [Self; [$($name),+].len()] = [$(Self::$kind),+];
 
-            /// Its name: on the command line, in the JSON API and in the stores.
+            /// Its name: the setting, the flag on the command line, the kind in JSON, and the field in the stores.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$kind => $name,)+ }
-            }
-
-            /// The setting that says the limit in the code.
-            pub const fn setting(self) -> &'static str {
-                match self { $(Self::$kind => $setting,)+ }
             }
 
             /// What a value counts, to stand after the value.
@@ -283,8 +280,8 @@ macro_rules! kinds {
             /// The limit of this kind with the value in a text.
             ///
             /// # Errors
-            /// [`BadValue`]: the text is no such value. Bounds are checked when the limit is set.
-            pub fn read(self, text: &str) -> Result<Limit, BadValue> {
+            /// [`InvalidValue`]: the text is no such value. Bounds are checked when the limit is set.
+            pub fn read(self, text: &str) -> Result<Limit, InvalidValue> {
                 Ok(match self { $(Self::$kind => Limit::$kind($value(text)?),)+ })
             }
         }
@@ -292,25 +289,25 @@ macro_rules! kinds {
 }
 
 kinds! {
-    Concurrency jobs "concurrency" "cluster_concurrency" "jobs at a time on all nodes";
-    Rate rate "rate" "rate" "on all nodes";
-    Waiting jobs "waiting" "max_waiting" "waiting jobs";
-    GroupConcurrency jobs "group_concurrency" "group_concurrency" "jobs of a group at a time on all nodes";
-    GroupRate rate "group_rate" "group_rate" "of each group on all nodes";
-    GroupWaiting jobs "group_waiting" "group_max_waiting" "waiting jobs of each group";
-    GroupBurst jobs "group_burst" "group_burst" "more jobs of a group while no other job is due";
+    ClusterConcurrency jobs "cluster_concurrency" "jobs at a time on all nodes";
+    Rate rate "rate" "on all nodes";
+    MaxWaiting jobs "max_waiting" "waiting jobs";
+    GroupConcurrency jobs "group_concurrency" "jobs of a group at a time on all nodes";
+    GroupRate rate "group_rate" "of each group on all nodes";
+    GroupMaxWaiting jobs "group_max_waiting" "waiting jobs of each group";
+    GroupBurst jobs "group_burst" "more jobs of a group while no other job is due";
 }
 
-fn jobs(text: &str) -> Result<usize, BadValue> {
+fn jobs(text: &str) -> Result<usize, InvalidValue> {
     text.trim().parse().map_err(|_| is_not(text, "a number of jobs"))
 }
 
-fn rate(text: &str) -> Result<Rate, BadValue> {
+fn rate(text: &str) -> Result<Rate, InvalidValue> {
     text.parse().map_err(|_| is_not(text, "a rate such as `100/s` or `1000/h, burst 50`"))
 }
 
-fn is_not(text: &str, wanted: &str) -> BadValue {
-    BadValue::new(format!("`{text}` is not {wanted}"))
+fn is_not(text: &str, wanted: &str) -> InvalidValue {
+    InvalidValue::new(format!("`{text}` is not {wanted}"))
 }
 
 impl LimitKind {
@@ -319,20 +316,21 @@ impl LimitKind {
         let limit = match self {
             Self::Rate => rate_in(text).map(Limit::Rate),
             Self::GroupRate => rate_in(text).map(Limit::GroupRate),
-            Self::Concurrency | Self::Waiting | Self::GroupConcurrency | Self::GroupWaiting | Self::GroupBurst => {
-                self.read(text).ok()
-            }
+            Self::ClusterConcurrency
+            | Self::MaxWaiting
+            | Self::GroupConcurrency
+            | Self::GroupMaxWaiting
+            | Self::GroupBurst => self.read(text).ok(),
         };
         limit.filter(|limit| limit.check().is_ok())
     }
 }
 
 impl FromStr for LimitKind {
-    type Err = BadValue;
+    type Err = InvalidValue;
 
-    fn from_str(text: &str) -> Result<Self, BadValue> {
-        let wanted =
-            "a kind of limit: concurrency, rate, waiting, group_concurrency, group_rate, group_waiting or group_burst";
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
+        let wanted = "a kind of limit: cluster_concurrency, rate, max_waiting, group_concurrency, group_rate, group_max_waiting or group_burst";
         Self::ALL.into_iter().find(|kind| kind.name() == text).ok_or_else(|| is_not(text, wanted))
     }
 }

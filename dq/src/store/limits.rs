@@ -6,14 +6,14 @@
 
 use super::error::limited;
 use super::follow_up::counted;
-use super::step::{Change, MOST_JOBS, Outcome, Settle};
+use super::step::{Change, MAX_JOBS, Outcome, Settle};
 use super::{
-    Batch, ChangeKind, Due, FOLLOW_UP_BYTES, Import, JobCopy, MOST_BUCKETS, MOST_ENTRIES, MOST_FOLLOW_UPS, MOST_GROUPS,
-    MOST_MEMBERS, MOST_MEMBERS_AT_ONCE, MOST_MINUTES, MOST_NODES, MOST_READ, MOST_WAITED_FOR, NewJob, OnDuplicate,
-    Query, Request, SetChange, SetVerb, SetsRequest, StoreError,
+    Batch, ChangeKind, Due, FOLLOW_UP_BYTES, Import, JobCopy, MAX_BUCKETS, MAX_ENTRIES, MAX_FOLLOW_UPS, MAX_GROUPS,
+    MAX_MEMBERS, MAX_MEMBERS_AT_ONCE, MAX_MINUTES, MAX_NODES, MAX_READ, MAX_WAITED_FOR, NewJob, OnDuplicate, Query,
+    Request, SetChange, SetVerb, SetsRequest, StoreError,
 };
 use crate::job::limits::{DELAY, DUE, FENCE, Limit, ORDER, OverLimit, POSITION, TIME, UNIQUE, WAITING};
-use crate::job::{BadRecord, JobId, Metadata, Record};
+use crate::job::{InvalidRecord, JobId, Metadata, Record};
 use crate::schedule::checked;
 use crate::time::millis_ceil;
 
@@ -37,7 +37,7 @@ impl Request {
                 return Ok(());
             }
         };
-        limited(what, size, MOST_JOBS)
+        limited(what, size, MAX_JOBS)
     }
 }
 
@@ -49,7 +49,7 @@ impl Settle {
                 tick.jobs.iter().try_for_each(|job| check_job(&job.id, &job.record))?;
             }
             let Some(follow_ups) = change.follow_ups() else { continue };
-            limited("the number of follow-ups of an outcome", follow_ups.len(), MOST_FOLLOW_UPS)?;
+            limited("the number of follow-ups of an outcome", follow_ups.len(), MAX_FOLLOW_UPS)?;
             limited("the size of the follow-ups of an outcome in bytes", follow_ups.size(), FOLLOW_UP_BYTES)?;
             follow_ups.batches().try_for_each(|batch| batch.check())?;
         }
@@ -60,7 +60,7 @@ impl Settle {
 /// Checks a job that comes in, by the limits of the format. One that this version of dq cannot read may come.
 fn check_job(id: &JobId, record: &Record) -> Result<(), OverLimit> {
     if id.schedule_name().is_some()
-        && let Err(BadRecord::OverLimit(over)) = checked(id, record)
+        && let Err(InvalidRecord::OverLimit(over)) = checked(id, record)
     {
         return Err(over);
     }
@@ -98,7 +98,7 @@ impl SetChange {
             SetVerb::Close(then) => {
                 let metadata = then.record.metadata().unwrap_or_default();
                 then.check()?;
-                counted(metadata, [MOST_MEMBERS; 3]).check_new()
+                counted(metadata, [MAX_MEMBERS; 3]).check_new()
             }
             SetVerb::End(..) => Ok(()),
         }
@@ -119,14 +119,14 @@ impl JobCopy {
 
 /// How far a number that follows the clock may be ahead of the store's clock when it comes in, in µs. What follows it would not follow the
 /// clock for as long.
-pub const MOST_AHEAD: u64 = 24 * 3_600 * 1_000_000;
+pub const MAX_AHEAD: u64 = 24 * 3_600 * 1_000_000;
 
 /// Refuses a number that is further ahead of a store's clock, in µs.
 ///
 /// # Errors
 /// [`StoreError::AheadOfClock`].
 pub fn check_ahead(limit: Limit, number: u64, clock: u64) -> Result<(), StoreError> {
-    if number > clock.saturating_add(MOST_AHEAD) {
+    if number > clock.saturating_add(MAX_AHEAD) {
         return Err(StoreError::AheadOfClock { what: limit.what, number, clock });
     }
     Ok(())
@@ -156,13 +156,13 @@ impl Batch {
             Self::Import { import, .. } => ("the number of copies to import", import.copies.len()),
             Self::Set { set, .. } => return set.check(),
             Self::JobSet { change, .. } => {
-                limited("the number of members", change.what.len(), MOST_MEMBERS_AT_ONCE)?;
+                limited("the number of members", change.what.len(), MAX_MEMBERS_AT_ONCE)?;
                 ("the number of members", change.what.len())
             }
             // The step passes over a job that is over a limit.
             Self::Relay { entry } => return Ok(POSITION.check_kept(entry.position.at)?),
         };
-        limited(what, size, MOST_JOBS)?;
+        limited(what, size, MAX_JOBS)?;
         match self {
             Self::Add { batch } => batch.items.iter().try_for_each(NewJob::check)?,
             Self::Change { batch } => batch.items.iter().try_for_each(|change| match &change.what {
@@ -185,25 +185,23 @@ impl Query<'_> {
     /// Refuses a query over its limit.
     pub(super) fn check(&self) -> Result<(), StoreError> {
         let (what, size, limit) = match self {
-            Self::Get { ids, .. } => ("the number of ids", ids.len(), MOST_JOBS),
-            Self::Page { request, .. } => ("the limit of a page", request.limit, MOST_JOBS),
-            Self::Relay { request, .. } => ("the number of entries", request.limit, MOST_ENTRIES),
-            Self::FollowUps { limit, .. } => ("the number of entries", *limit, MOST_READ),
-            Self::Outbox { limit, .. } | Self::Schedules { limit, .. } => ("the limit of a page", *limit, MOST_JOBS),
+            Self::Get { ids, .. } => ("the number of ids", ids.len(), MAX_JOBS),
+            Self::Page { request, .. } => ("the limit of a page", request.limit, MAX_JOBS),
+            Self::Relay { request, .. } => ("the number of entries", request.limit, MAX_ENTRIES),
+            Self::FollowUpBatches { limit, .. } => ("the number of entries", *limit, MAX_READ),
+            Self::Outbox { limit, .. } | Self::Schedules { limit, .. } => ("the limit of a page", *limit, MAX_JOBS),
             Self::JobSets { request: SetsRequest::One(_, most), .. } => {
-                ("the number of members", *most, MOST_WAITED_FOR)
+                ("the number of members", *most, MAX_WAITED_FOR)
             }
-            Self::JobSets { request: SetsRequest::Page { limit, .. }, .. } => {
-                ("the limit of a page", *limit, MOST_JOBS)
-            }
-            Self::Export { request, .. } => ("the limit of an export", request.limit, MOST_JOBS),
-            Self::Overview { nodes, .. } => ("the number of nodes", *nodes, MOST_NODES),
-            Self::Nodes { request, .. } => ("the number of nodes", request.limit, MOST_NODES),
-            Self::Groups { request, .. } => ("the number of groups", request.limit, MOST_GROUPS),
-            Self::DueCounts { times, .. } => ("the number of times", times.len(), MOST_BUCKETS + 1),
+            Self::JobSets { request: SetsRequest::Page { limit, .. }, .. } => ("the limit of a page", *limit, MAX_JOBS),
+            Self::Export { request, .. } => ("the limit of an export", request.limit, MAX_JOBS),
+            Self::Overview { nodes, .. } => ("the number of nodes", *nodes, MAX_NODES),
+            Self::Nodes { request, .. } => ("the number of nodes", request.limit, MAX_NODES),
+            Self::Groups { request, .. } => ("the number of groups", request.limit, MAX_GROUPS),
+            Self::DueCounts { times, .. } => ("the number of times", times.len(), MAX_BUCKETS + 1),
             Self::Statistics { from, to, .. } => {
                 let minutes = usize::try_from(to.saturating_sub(*from)).unwrap_or(usize::MAX).saturating_add(1);
-                ("the number of minutes", minutes, MOST_MINUTES as usize)
+                ("the number of minutes", minutes, MAX_MINUTES as usize)
             }
             _ => return Ok(()),
         };

@@ -21,7 +21,7 @@ pub struct LinkOptions {
     /// [`Store::statistics`](super::Store::statistics) has what was counted.
     pub counts: bool,
     /// How many jobs of the topic may be RUNNING on all nodes together, as the code of the node says; `None`: any number. What was
-    /// [set](super::Limit::Concurrency) for the topic outweighs it (rule 29).
+    /// [set](super::Limit::ClusterConcurrency) for the topic outweighs it (rule 29).
     pub concurrency: Option<usize>,
     /// How many jobs of the topic all nodes together may claim within a period, as the code of the node says; `None`: any number.
     pub rate: Option<Rate>,
@@ -37,7 +37,7 @@ pub struct LinkOptions {
     /// How many jobs of each group all nodes together may claim within a period, as the code of the node says; `None`: any number.
     pub group_rate: Option<Rate>,
     /// Which jobs keep their seat in their group until they have run again or are gone.
-    pub on_blocked: OnBlocked,
+    pub group_on_blocked: OnBlocked,
 }
 
 impl Default for LinkOptions {
@@ -50,7 +50,7 @@ impl Default for LinkOptions {
             group_concurrency: None,
             group_burst: 0,
             group_rate: None,
-            on_blocked: OnBlocked::default(),
+            group_on_blocked: OnBlocked::default(),
         }
     }
 }
@@ -59,10 +59,10 @@ impl LinkOptions {
     /// Whether a job keeps its seat in its group with this outcome. (A rollback always does.)
     pub(crate) const fn keeps_seat(&self, change: &Change) -> bool {
         match change.alone() {
-            Change::Retry(_) => self.on_blocked.waits_for(BlockedBy::Retry),
-            Change::Rejoin(_) => self.on_blocked.waits_for(BlockedBy::Rejoin),
-            Change::Park => self.on_blocked.waits_for(BlockedBy::Park),
-            Change::Dead => self.on_blocked.waits_for(BlockedBy::Dead),
+            Change::Retry(_) => self.group_on_blocked.waits_for(BlockedBy::Retry),
+            Change::Rejoin(_) => self.group_on_blocked.waits_for(BlockedBy::Rejoin),
+            Change::Park => self.group_on_blocked.waits_for(BlockedBy::Park),
+            Change::Dead => self.group_on_blocked.waits_for(BlockedBy::Dead),
             Change::Ack | Change::Rollback | Change::Drop | Change::Tick(_) | Change::Then(..) => false,
         }
     }

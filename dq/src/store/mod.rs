@@ -63,44 +63,41 @@ pub use code::{FindingCode, Severity};
 pub use durability::Durability;
 pub use error::StoreError;
 pub(crate) use examine::kept_of;
-pub use examine::{Danger, Examine, Examined, GiveUp, MOST_EXAMINED, Mismatch, Repair, UnreadableRow};
+pub use examine::{Danger, Examine, Examined, GiveUp, MAX_EXAMINED, Mismatch, Repair, UnreadableRow};
 pub(crate) use export::HeldJob;
 pub use export::{CopyPlace, ExportPart, ExportRequest, Exported, JobCopy};
 pub use follow_up::FollowUpBatch;
 use follow_up::{Sifted, last_job_of_set, packed_job, with_those_over};
-pub use groups::{GroupSeen, GroupsPage, GroupsRequest, MOST_GROUPS};
-pub use history::{
-    HISTORY_BYTES, HistorySetting, JobHistory, LONGEST_HISTORY, LONGEST_HISTORY_AFTER, MOST_ENDED_HISTORIES,
-};
-pub use inspect::{Cursor, JobPlace, MOST_NAMES, Page, PageRequest, Stored, TopicCounts, TopicNames};
+pub use groups::{GroupPage, GroupSeen, GroupsRequest, MAX_GROUPS};
+pub use history::{HISTORY_BYTES, HistorySetting, JobHistory, MAX_ENDED_HISTORIES, MAX_HISTORY, MAX_HISTORY_RETENTION};
+pub use inspect::{Cursor, JobPlace, MAX_NAMES, Page, PageRequest, Stored, TopicCounts, TopicNames};
 pub use job_set::{
-    ACKED_HEADER, DEAD_HEADER, LEFT_HEADER, MOST_MEMBERS, MOST_MEMBERS_AT_ONCE, MOST_SETS, MOST_WAITED_FOR, MemberEnd,
-    Membership, OnDead, SetChange, SetCounts, SetOutcome, SetRefusal, SetSeen, SetState, SetVerb, SetsRequest,
+    ACKED_HEADER, DEAD_HEADER, JobSetSummary, LEFT_HEADER, MAX_MEMBERS, MAX_MEMBERS_AT_ONCE, MAX_SETS, MAX_WAITED_FOR,
+    MemberEnd, Membership, OnDead, SetChange, SetCounts, SetOutcome, SetRefusal, SetState, SetVerb, SetsRequest,
 };
 pub(crate) use job_set::{CANCELLED_AT_ONCE, SET_KEPT};
 pub use limit::{
-    Limit, LimitKind, MOST_CONCURRENCY, MOST_GROUP_CONCURRENCY, MOST_WAITING, MaxWaiting, TooHeavy, TopicFull,
-    TopicLimit,
+    Limit, LimitKind, MAX_CONCURRENCY, MAX_GROUP_CONCURRENCY, MAX_WAITING, MaxWaiting, TooHeavy, TopicFull, TopicLimit,
 };
 #[cfg(feature = "redis")]
 pub(crate) use limit::{rate_in, stored_rate};
-pub use limits::{MOST_AHEAD, check_ahead};
+pub use limits::{MAX_AHEAD, check_ahead};
 pub use link::{Link, LinkOptions, Pending};
 #[cfg(test)]
 pub(crate) use masked::SECRETS as SECRET_URLS;
 pub(crate) use masked::{is_word, masked_url};
 pub use memory_use::MemoryUse;
-pub use moves::{JobMove, LISTENING, MOST_MOVES, MOVES_BYTES, Moves};
+pub use moves::{LISTENING, MAX_MOVES, MOVES_BYTES, Moves, Transition};
 #[cfg(feature = "redis")]
 pub(crate) use moves::{escaped, plain};
 pub use operations::{Answer, Batch, BatchReply, Query, QueryReply, Request, RequestKind, StepRequest};
 pub(crate) use outage::{Outage, Party, WARNING_PAUSE};
 pub use outbox::{
-    Ahead, FOLLOW_UP_BYTES, FollowUpOutcome, FollowUps, MOST_ENTRIES, MOST_FOLLOW_UPS, MOST_READ, OutboxEntry,
+    Ahead, FOLLOW_UP_BYTES, FollowUpBatches, FollowUpOutcome, MAX_ENTRIES, MAX_FOLLOW_UPS, MAX_READ, OutboxEntry,
     OutboxPosition, OutboxSeen, Packed, Relay, Relayed, relay_of,
 };
 pub(crate) use outbox::{OUT_OF_ORDER, Waits, is_relay};
-pub use overview::{DueCount, HolderSeen, MOST_BUCKETS, MOST_NODES, NodesPage, NodesRequest, TopicOverview};
+pub use overview::{DueCount, HolderPage, HolderSeen, MAX_BUCKETS, MAX_NODES, NodesRequest, TopicOverview};
 pub(crate) use pending::{AddedJob, End, Ended, PendingCommand, Replacement};
 pub use producer::{
     AddOutcome, BatchAnswer, CALL_SLOTS, Command, CommandKind, CommandOutcome, Import, ImportOutcome, NewJob, Numbered,
@@ -110,9 +107,9 @@ pub(crate) use rate::Pace;
 pub use rate::Rate;
 pub use signals::{BroadcastMessage, Feed, Interest, Signal, Signals};
 pub(crate) use statistics::MINUTE;
-pub use statistics::{LATENESS_BOUNDS, MOST_MINUTES, MinuteCounts, RECENT_MINUTES};
+pub use statistics::{LATENESS_BOUNDS, MAX_MINUTES, MinuteCounts, RECENT_MINUTES};
 pub use topic_state::{
-    Drain, LONGEST_AUTHOR, LONGEST_REASON, MOST_LEFT, Pause, SetTopic, TopicChange, TopicDelay, TopicSet, TopicState,
+    Drain, MAX_AUTHOR, MAX_LEFT, MAX_REASON, Pause, SetTopic, TopicChange, TopicDelay, TopicSet, TopicState,
 };
 pub(crate) use topic_state::{Gate, Slots, check_said};
 
@@ -127,7 +124,7 @@ use crate::time::Timestamp;
 pub const PROTOCOL_VERSION: u32 = 2;
 
 /// The most topics that [`Store::topics`] lists.
-const MOST_TOPICS: usize = 10_000;
+const MAX_TOPICS: usize = 10_000;
 
 /// Keeps jobs. An author implements the first five methods; the others are typed calls of [`ask`](Self::ask).
 pub trait Store: fmt::Debug + Send + Sync + 'static {
@@ -162,10 +159,10 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         Box::pin(async move {
             let (mut held, mut after) = (Vec::new(), None::<String>);
             loop {
-                let page = self.topics_behind(app, after.as_deref(), MOST_TOPICS - held.len()).await?;
+                let page = self.topics_behind(app, after.as_deref(), MAX_TOPICS - held.len()).await?;
                 held.extend(page.names);
                 after = page.next;
-                if after.is_none() || held.len() >= MOST_TOPICS {
+                if after.is_none() || held.len() >= MAX_TOPICS {
                     return Ok(held);
                 }
             }

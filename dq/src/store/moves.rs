@@ -18,7 +18,7 @@ use crate::time::Timestamp;
 pub(crate) use text::{escaped, plain};
 
 /// The most moves in a message.
-pub const MOST_MOVES: usize = 1_000;
+pub const MAX_MOVES: usize = 1_000;
 
 /// The most bytes of a message.
 pub const MOVES_BYTES: usize = 64 << 10;
@@ -30,7 +30,7 @@ pub const LISTENING: Duration = Duration::from_secs(30);
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum JobMove {
+pub enum Transition {
     /// It was added, by a program, a schedule or in place of another job, and waits.
     Added {
         /// When it is due.
@@ -138,7 +138,7 @@ pub struct Moves {
     /// When the step was executed, by the store's clock.
     pub at: Timestamp,
     /// The moves, in their order.
-    pub moves: Vec<(JobId, JobMove)>,
+    pub moves: Vec<(JobId, Transition)>,
     /// How many more there were, which had no room.
     pub more: u64,
 }
@@ -152,7 +152,7 @@ impl Moves {
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for references")]
 fn as_command<S: Serializer>(command: &CommandKind, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_str(command.word())
+    to.serialize_str(command.as_str())
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for references")]

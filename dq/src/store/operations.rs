@@ -21,10 +21,10 @@ use super::step::{
 };
 use super::{
     AddOutcome, BatchAnswer, ChangeOutcome, Command, CommandOutcome, Danger, DueCount, Examine, Examined,
-    ExportRequest, Exported, FollowUpOutcome, GroupsPage, GroupsRequest, HistorySetting, Import, ImportOutcome,
-    JobChange, JobHistory, JobPlace, MinuteCounts, NewJob, NodesPage, NodesRequest, Numbered, OutboxEntry,
-    OutboxPosition, OutboxSeen, Page, PageRequest, Relay, Relayed, Repair, SetChange, SetOutcome, SetSeen, SetTopic,
-    SetsRequest, StoreError, Stored, TopicCounts, TopicNames, TopicOverview, TopicSet, TopicState,
+    ExportRequest, Exported, FollowUpOutcome, GroupPage, GroupsRequest, HistorySetting, HolderPage, Import,
+    ImportOutcome, JobChange, JobHistory, JobPlace, JobSetSummary, MinuteCounts, NewJob, NodesRequest, Numbered,
+    OutboxEntry, OutboxPosition, OutboxSeen, Page, PageRequest, Relay, Relayed, Repair, SetChange, SetOutcome,
+    SetTopic, SetsRequest, StoreError, Stored, TopicCounts, TopicNames, TopicOverview, TopicSet, TopicState,
 };
 use crate::job::{AppName, JobId, TopicKey, TopicName};
 use crate::time::Timestamp;
@@ -40,7 +40,7 @@ macro_rules! operations {
         Renew "renew" -> LeaseStatus;
         /// Notes that quarantined jobs are about to run, alone or in a group. Needs the right sequence number. Renews the lease.
         Isolate "isolate" -> Isolated;
-        /// Notes that no attempt is left, before the node calls `final_retry`. Renews the lease.
+        /// Notes that no attempt is left, before the node calls `on_exhausted`. Renews the lease.
         Exhaust "exhaust" -> Noted;
         /// Notes the state of a run that continues, for the next run, or how far the run has come. Renews the lease.
         Note "note" -> Noted;
@@ -104,7 +104,7 @@ macro_rules! operations {
         /// Returns until when an id stays taken (rule 18), perhaps a time that is over. One command.
         Taken taken(topic: &'a TopicKey, id: &'a JobId) -> Option<Timestamp>;
         /// Returns the jobs with these ids, in the order of the ids; at most 1,000. The answer has at most
-        /// [`USUAL_BYTES`](crate::store::step::USUAL_BYTES) of records, or one larger record: if it is shorter than the ids, ask again for
+        /// [`DEFAULT_BYTES`](crate::store::step::DEFAULT_BYTES) of records, or one larger record: if it is shorter than the ids, ask again for
         /// the rest.
         Get get(topic: &'a TopicKey, ids: &'a [JobId]) -> Vec<Option<Stored>>;
         /// Returns a page of the jobs in one state. Two commands for RUNNING jobs.
@@ -119,21 +119,21 @@ macro_rules! operations {
         Export export(topic: &'a TopicKey, request: ExportRequest) -> Exported;
         /// Returns a page of the topics of an app that hold any job or broadcast, in the order of their names: up to `limit` behind
         /// the name `after`, which need not exist. For people: nothing is decided by it, and a store may forget the names of topics
-        /// that hold nothing. It looks at [`MOST_NAMES`](crate::store::MOST_NAMES) names at most and says how far it looked, so its cost
+        /// that hold nothing. It looks at [`MAX_NAMES`](crate::store::MAX_NAMES) names at most and says how far it looked, so its cost
         /// does not grow with the topics of the app. On Redis two commands, and a short one for each of these names.
         TopicsBehind topics_behind(app: &'a AppName, after: Option<&'a str>, limit: usize) -> TopicNames;
         /// Returns whether a topic is paused or drains, and its default delay. A pause that has ended by itself is none.
         TopicState topic_state(topic: &'a TopicKey) -> TopicState;
         /// Returns the topic as a whole, with up to `nodes` of the nodes that hold jobs; at most
-        /// [`MOST_NODES`](crate::store::MOST_NODES). Two commands with any node.
+        /// [`MAX_NODES`](crate::store::MAX_NODES). Two commands with any node.
         Overview overview(topic: &'a TopicKey, nodes: usize) -> TopicOverview;
         /// Returns a page of the nodes that hold jobs of the topic. Two commands.
-        Nodes nodes(topic: &'a TopicKey, request: NodesRequest) -> NodesPage;
+        Nodes nodes(topic: &'a TopicKey, request: NodesRequest) -> HolderPage;
         /// Returns a page of the groups of a topic that have jobs, in the order of their names, with the jobs that have a seat. Two
         /// commands.
-        Groups groups(topic: &'a TopicKey, request: &'a GroupsRequest) -> GroupsPage;
+        Groups groups(topic: &'a TopicKey, request: &'a GroupsRequest) -> GroupPage;
         /// Returns how many DELAYED jobs are due between each of these times and the next one: from the first on, and before the
-        /// second. The times are in order; at most [`MOST_BUCKETS`](crate::store::MOST_BUCKETS) and one more.
+        /// second. The times are in order; at most [`MAX_BUCKETS`](crate::store::MAX_BUCKETS) and one more.
         DueCounts due_counts(topic: &'a TopicKey, times: &'a [Timestamp]) -> Vec<DueCount>;
         /// Examines a page of a topic: where its keys do not agree. It changes nothing. Two commands at most.
         Examine examine(topic: &'a TopicKey, request: Examine) -> Examined;
@@ -149,16 +149,16 @@ macro_rules! operations {
         /// Returns what waits in the outbox of a topic, target by target, behind `after`; at most `limit`, which is 1 to 1,000.
         Outbox outbox(topic: &'a TopicKey, after: Option<&'a TopicName>, limit: usize) -> Vec<OutboxSeen>;
         /// Returns the entries of the outbox of a topic behind this position of this target, target by target and in order; at most
-        /// `limit`, which is 1 to [`MOST_READ`](crate::store::MOST_READ).
-        FollowUps follow_ups(topic: &'a TopicKey, after: Option<(&'a TopicName, u64)>, limit: usize) -> Vec<OutboxEntry>;
+        /// `limit`, which is 1 to [`MAX_READ`](crate::store::MAX_READ).
+        FollowUpBatches follow_ups(topic: &'a TopicKey, after: Option<(&'a TopicName, u64)>, limit: usize) -> Vec<OutboxEntry>;
         /// Returns the position up to which the follow-ups of another topic of the app have arrived in a topic; its start: none has.
         Arrived arrived(topic: &'a TopicKey, source: &'a TopicName) -> OutboxPosition;
         /// Returns job sets that live in a topic: one, with members that it waits for, or a page of all.
-        JobSets job_sets(topic: &'a TopicKey, request: &'a SetsRequest) -> Vec<SetSeen>;
+        JobSets job_sets(topic: &'a TopicKey, request: &'a SetsRequest) -> Vec<JobSetSummary>;
         /// Returns what endangers the jobs of the store as a whole.
         Dangers dangers() -> Vec<Danger>;
         /// Returns what the steps of links that [count](crate::store::LinkOptions::counts) did in the minutes `from` to `to` of the
-        /// store's clock, both included, in order; at most [`MOST_MINUTES`](crate::store::MOST_MINUTES). Minutes in which nothing was
+        /// store's clock, both included, in order; at most [`MAX_MINUTES`](crate::store::MAX_MINUTES). Minutes in which nothing was
         /// counted are missing, and those of more than a day ago make room for newer ones.
         Statistics statistics(topic: &'a TopicKey, from: u64, to: u64) -> Vec<MinuteCounts>;
         /// Returns how many jobs of a topic are in each state.

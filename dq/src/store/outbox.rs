@@ -16,16 +16,16 @@ use crate::job::{JobId, NodeId, ProducerId, TopicName};
 use crate::time::Timestamp;
 
 /// The most follow-ups of an outcome.
-pub const MOST_FOLLOW_UPS: usize = 1_000;
+pub const MAX_FOLLOW_UPS: usize = 1_000;
 
 /// The most bytes of the follow-ups of an outcome.
 pub const FOLLOW_UP_BYTES: usize = 1 << 20;
 
 /// The most entries that one [`Relay`] asks for.
-pub const MOST_ENTRIES: usize = 1_000;
+pub const MAX_ENTRIES: usize = 1_000;
 
 /// The most entries that a [`follow_ups`](super::Store::follow_ups) returns; each may have [`FOLLOW_UP_BYTES`].
-pub const MOST_READ: usize = 16;
+pub const MAX_READ: usize = 16;
 
 /// What the name of a producer begins with that relays an outbox.
 const RELAY: &str = "outbox:";
@@ -46,7 +46,7 @@ pub(crate) fn is_relay(producer: &str) -> bool {
 
 /// The follow-ups of one outcome.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct FollowUps {
+pub struct FollowUpBatches {
     pub(super) parts: Vec<(TopicName, Packed)>,
     pub(super) count: usize,
 }
@@ -74,7 +74,7 @@ impl Packed {
     }
 }
 
-impl FollowUps {
+impl FollowUpBatches {
     /// The batches, in order, each with its topic.
     pub fn parts(&self) -> &[(TopicName, Packed)] {
         &self.parts
@@ -177,7 +177,7 @@ pub struct Relay {
     pub unread: Vec<(TopicName, u64)>,
     /// Targets whose entries are not asked for, because they take none now.
     pub without: Vec<TopicName>,
-    /// The most entries, 1 to [`MOST_ENTRIES`].
+    /// The most entries, 1 to [`MAX_ENTRIES`].
     pub limit: usize,
     /// The most bytes; the first entry may have more.
     pub bytes: usize,
@@ -208,7 +208,7 @@ pub struct Ahead {
     pub position: OutboxPosition,
     /// The position to which it is set back: the position of the entry before the first waiting one.
     pub back_to: OutboxPosition,
-    /// Whether the position is ahead of the store's clock by more than [`MOST_AHEAD`](super::MOST_AHEAD).
+    /// Whether the position is ahead of the store's clock by more than [`MAX_AHEAD`](super::MAX_AHEAD).
     pub is_far: bool,
 }
 

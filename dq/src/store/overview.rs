@@ -7,10 +7,10 @@ use crate::job::{JobId, NodeId, Priority};
 use crate::time::Timestamp;
 
 /// How many nodes an overview names at most.
-pub const MOST_NODES: usize = 100;
+pub const MAX_NODES: usize = 100;
 
 /// How many buckets one `due_counts` counts at most.
-pub const MOST_BUCKETS: usize = 64;
+pub const MAX_BUCKETS: usize = 64;
 
 /// A topic as a whole, at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -58,7 +58,7 @@ pub struct HolderSeen {
 pub struct NodesRequest {
     /// The node behind which the page begins; it need not be there any more.
     pub after: Option<NodeId>,
-    /// How many nodes to look at, 1 to [`MOST_NODES`].
+    /// How many nodes to look at, 1 to [`MAX_NODES`].
     pub limit: usize,
     /// The page has only the node that holds this job.
     pub job: Option<JobId>,
@@ -66,7 +66,7 @@ pub struct NodesRequest {
 
 /// A page of the nodes that hold jobs, in order of their names.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct NodesPage {
+pub struct HolderPage {
     /// The nodes.
     pub nodes: Vec<HolderSeen>,
     /// The last node that the query looked at, if others follow. A page without a node may have one.

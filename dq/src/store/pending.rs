@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::raw;
-use crate::job::{Deliver, Fence, Record};
+use crate::job::{Delivery, Fence, Record};
 use crate::time::Timestamp;
 
 /// What a command from outside did to a run.
@@ -36,7 +36,7 @@ pub(crate) struct AddedJob {
     pub(crate) record: Record,
     /// Fixed when the job was added.
     pub(crate) due: Timestamp,
-    pub(crate) deliver: Deliver,
+    pub(crate) deliver: Delivery,
 }
 
 /// The part of a pending command that takes the job's place: a new job of the same id.

@@ -15,7 +15,7 @@ use super::operations::{Batch, BatchReply, batch_calls, operations, other_kind};
 use super::outbox::{FollowUpOutcome, OutboxEntry};
 use super::raw;
 use super::topic_state::{SetTopic, TopicSet};
-use crate::job::{Deliver, Fence, GroupName, JobId, Record, State};
+use crate::job::{Delivery, Fence, GroupName, JobId, Record, State};
 use crate::time::Timestamp;
 
 /// How many answers a store keeps for each producer, and so how many batches may be unanswered.
@@ -68,7 +68,7 @@ impl dyn Producer {
 pub struct Numbered<T> {
     /// Counts the batches of this producer from 1, those of adds, commands, changes and imports together.
     pub number: u64,
-    /// At most [`MOST_JOBS`](super::step::MOST_JOBS), without an id twice.
+    /// At most [`MAX_JOBS`](super::step::MAX_JOBS), without an id twice.
     pub items: Vec<T>,
 }
 
@@ -128,7 +128,7 @@ pub struct NewJob {
     /// What to do if a job with this id exists.
     pub on_duplicate: OnDuplicate,
     /// Whether the job goes to the queue, to the broadcasts, or to both.
-    pub deliver: Deliver,
+    pub deliver: Delivery,
     /// How many jobs may wait (rule 29); `None`: any number.
     pub max_waiting: Option<MaxWaiting>,
     /// For how long after this add its id counts as existing, whatever becomes of the job (rule 18). A generated id is no other's anyway.
@@ -145,7 +145,7 @@ impl NewJob {
             expires_after: None,
             record,
             on_duplicate: OnDuplicate::Reject,
-            deliver: Deliver::Queue,
+            deliver: Delivery::Queue,
             max_waiting: None,
             unique_for: None,
         }
@@ -211,8 +211,8 @@ impl AddOutcome {
 /// Copies of jobs, from an export, to be put where they belong (rule 27).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Import {
-    /// At most [`MOST_JOBS`](super::step::MOST_JOBS), and by the sender's care at most
-    /// [`USUAL_BYTES`](super::step::USUAL_BYTES) of records or one larger one.
+    /// At most [`MAX_JOBS`](super::step::MAX_JOBS), and by the sender's care at most
+    /// [`DEFAULT_BYTES`](super::step::DEFAULT_BYTES) of records or one larger one.
     pub copies: Vec<JobCopy>,
     /// What to do with a copy whose id is known. Here a DONE job does count.
     pub on_duplicate: OnDuplicate,
@@ -267,7 +267,7 @@ impl CommandKind {
     }
 
     /// The command as a word, for example `requeue`.
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Delete => "delete",
             Self::Cancel => "cancel",
@@ -289,7 +289,7 @@ pub struct Command {
     pub fence: Option<Fence>,
     /// The command does nothing unless the job has this version (rule 28).
     pub if_version: Option<u32>,
-    /// Who sends it, for events and histories: any text of at most [`LONGEST_AUTHOR`](super::LONGEST_AUTHOR) bytes; `None`: the producer.
+    /// Who sends it, for events and histories: any text of at most [`MAX_AUTHOR`](super::MAX_AUTHOR) bytes; `None`: the producer.
     pub by: Option<Arc<str>>,
 }
 
@@ -309,7 +309,7 @@ pub struct CommandOutcome {
     /// a running job is pending whatever its fence is, and does nothing when that run has another fence.
     pub changed: bool,
     /// The record of the job, if the command removed it. The answer to a repeat has no records, and the answer to a batch has
-    /// at most [`USUAL_BYTES`](super::step::USUAL_BYTES) of them, or one larger one: later ones are left out.
+    /// at most [`DEFAULT_BYTES`](super::step::DEFAULT_BYTES) of them, or one larger one: later ones are left out.
     pub removed: Option<Record>,
     /// The version of the job, if the command names another one and so did nothing.
     pub other_version: Option<u32>,

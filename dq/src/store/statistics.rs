@@ -1,6 +1,6 @@
 //! What a store counts of a topic: a few numbers a minute, for a day.
 //!
-//! A store keeps the minutes in a ring of [`MOST_MINUTES`] places. The minute `n` has the place `n mod 1440`, and takes it from the
+//! A store keeps the minutes in a ring of [`MAX_MINUTES`] places. The minute `n` has the place `n mod 1440`, and takes it from the
 //! minute of the day before, so the size is bounded and nobody sweeps.
 
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::time::Timestamp;
 pub(crate) const MINUTE: u64 = 60_000;
 
 /// How many minutes a store keeps: those of a day.
-pub const MOST_MINUTES: u64 = 24 * 60;
+pub const MAX_MINUTES: u64 = 24 * 60;
 
 /// How many whole minutes behind the present one an overview has.
 pub const RECENT_MINUTES: u64 = 5;

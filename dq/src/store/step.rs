@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::outbox::FollowUps;
+use super::outbox::FollowUpBatches;
 use super::topic_state::TopicState;
 use crate::job::{Isolation, JobId, Metadata, NodeId, Sequence, Token};
 use crate::time::Timestamp;
@@ -19,14 +19,14 @@ pub use claim::Claim;
 pub use note::{Exhaust, Note, NoteVerdict, Noted, Noting};
 
 /// The most jobs that one step may touch.
-pub const MOST_JOBS: usize = 1_000;
+pub const MAX_JOBS: usize = 1_000;
 
 /// How many bytes of records a step usually touches at most. A request names its own number; the answer to a batch of
 /// commands has at most this many bytes of removed records, unless the first alone has more.
-pub const USUAL_BYTES: usize = 1 << 20;
+pub const DEFAULT_BYTES: usize = 1 << 20;
 
 /// The longest lease. A store cuts a lease that ends later.
-pub const LONGEST_LEASE: Duration = Duration::from_secs(300);
+pub const MAX_LEASE: Duration = Duration::from_secs(300);
 
 /// The end of the lease of a node whose process has certainly ended, because the store belonged to it: its rows are free for
 /// reclaim at once, and a crash is charged (rule 20). No lease that a node was granted ends then.
@@ -77,7 +77,7 @@ pub enum Role {
 pub struct Transfer {
     /// The last sequence number whose answer the node has read.
     pub last_seen: Sequence,
-    /// The most jobs to claim, 1 to [`MOST_JOBS`].
+    /// The most jobs to claim, 1 to [`MAX_JOBS`].
     pub limit: usize,
     /// The most bytes of records in the answer. The store claims one job at least, whatever its size.
     pub bytes: usize,
@@ -93,7 +93,7 @@ pub struct Transfer {
 impl Transfer {
     /// A request of the usual size, which does not look ahead, of a node that sleeps for its lease at most.
     pub const fn new(last_seen: Sequence, limit: usize, lease: Duration) -> Self {
-        Self { last_seen, limit, bytes: USUAL_BYTES, lease, fallback: lease, lookahead: Duration::ZERO }
+        Self { last_seen, limit, bytes: DEFAULT_BYTES, lease, fallback: lease, lookahead: Duration::ZERO }
     }
 
     /// How long before the head is due a node comes that looks ahead: half of it, rounded up to the millisecond. So it also
@@ -126,7 +126,7 @@ pub struct Transferred {
     pub dropped: Vec<JobId>,
     /// What callers have set for the topic; `None`: nothing.
     pub state: Option<Box<TopicState>>,
-    /// While the topic drains and is not paused: how many jobs that were due then wait, [`MOST_LEFT`](super::MOST_LEFT) at most.
+    /// While the topic drains and is not paused: how many jobs that were due then wait, [`MAX_LEFT`](super::MAX_LEFT) at most.
     pub left: usize,
 }
 
@@ -145,10 +145,10 @@ pub enum Change {
     Park,
     /// Make it DEAD, for the cause in the new metadata.
     Dead,
-    /// Remove it, as `process_unacked` decided.
+    /// Remove it, as `on_park_timeout` decided.
     Drop,
     /// End it in this way, and write its follow-ups into the outbox of the topic (rule 18).
-    Then(Ending, Arc<FollowUps>),
+    Then(Ending, Arc<FollowUpBatches>),
     /// The job is a schedule that had a tick: add the jobs of the tick, and make the schedule due at the next one.
     Tick(Box<Tick>),
 }
@@ -173,7 +173,7 @@ impl Change {
     }
 
     /// Its follow-ups.
-    pub fn follow_ups(&self) -> Option<&FollowUps> {
+    pub fn follow_ups(&self) -> Option<&FollowUpBatches> {
         if let Self::Then(_, follow_ups) = self { Some(follow_ups) } else { None }
     }
 }
@@ -213,7 +213,7 @@ pub struct Settle {
     pub lease: Duration,
     /// The most bytes of replacements that move. At least one outcome is settled; those beyond get [`Verdict::Later`].
     pub bytes: usize,
-    /// At most [`MOST_JOBS`], the jobs of ticks included, with different ids. Ticks take effect behind the others.
+    /// At most [`MAX_JOBS`], the jobs of ticks included, with different ids. Ticks take effect behind the others.
     pub outcomes: Vec<Outcome>,
 }
 
@@ -271,7 +271,7 @@ pub struct Isolate {
     pub lease: Duration,
     /// How the jobs are about to run; `None`: nothing is noted, and the answer says under which ends the runs are.
     pub isolation: Option<Isolation>,
-    /// The jobs and the tokens of their runs, 1 to [`MOST_JOBS`], with different ids.
+    /// The jobs and the tokens of their runs, 1 to [`MAX_JOBS`], with different ids.
     pub runs: Vec<(JobId, Token)>,
 }
 
@@ -312,7 +312,7 @@ pub struct Reconcile {
     pub last_seen: Sequence,
     /// `None` asks for the first page, which takes a new sequence number. A later page continues there and names that number.
     pub after: Option<RowCursor>,
-    /// The most rows to return, 1 to [`MOST_JOBS`]. A row has at most 300 bytes.
+    /// The most rows to return, 1 to [`MAX_JOBS`]. A row has at most 300 bytes.
     pub limit: usize,
 }
 
@@ -337,7 +337,7 @@ pub struct Reclaim {
     pub node: NodeId,
     /// The end of its lease, as the caller saw it. If it differs, the store does nothing.
     pub seen: Timestamp,
-    /// The most rows to take, 1 to [`MOST_JOBS`].
+    /// The most rows to take, 1 to [`MAX_JOBS`].
     pub limit: usize,
     /// The most bytes of replacements that the store moves into the places of these jobs. The store takes one row at least.
     pub bytes: usize,
@@ -366,20 +366,20 @@ pub struct Release {
 pub struct Sweep {
     /// The last sequence number whose answer the node has read.
     pub last_seen: Sequence,
-    /// The most UNACKED jobs to claim, and the most DEAD and DONE jobs to prune, each 1 to [`MOST_JOBS`].
+    /// The most UNACKED jobs to claim, and the most DEAD and DONE jobs to prune, each 1 to [`MAX_JOBS`].
     pub limit: usize,
     /// The most bytes of records in the answer. The store claims one aged job at least, whatever its size.
     pub bytes: usize,
     /// How long the lease lasts from now.
     pub lease: Duration,
     /// How long a job must be UNACKED before the sweep claims it.
-    pub unacked_age: Duration,
+    pub park_timeout: Duration,
     /// How long the store keeps DEAD jobs.
-    pub dead_kept: Duration,
+    pub dead_retention: Duration,
     /// How many DEAD jobs the store keeps; it removes the oldest first.
-    pub dead_most: usize,
+    pub dead_max: usize,
     /// How many DONE jobs the store keeps; it removes those first whose retention ends first. `None`: any number.
-    pub done_most: Option<usize>,
+    pub done_max: Option<usize>,
 }
 
 /// Answer of [`sweep`](super::Request::Sweep).
@@ -389,7 +389,7 @@ pub struct Swept {
     pub lease_status: LeaseStatus,
     /// The store's clock, rounded down.
     pub clock: Timestamp,
-    /// The UNACKED jobs that the sweep claimed, for `process_unacked`.
+    /// The UNACKED jobs that the sweep claimed, for `on_park_timeout`.
     pub claims: Vec<Claim>,
     /// How many DEAD jobs the sweep pruned.
     pub pruned_dead: usize,
@@ -404,7 +404,7 @@ pub struct Swept {
 /// Request of [`publish`](super::Request::Publish).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Publish {
-    /// The most broadcasts to publish or drop, 1 to [`MOST_JOBS`].
+    /// The most broadcasts to publish or drop, 1 to [`MAX_JOBS`].
     pub limit: usize,
     /// The most bytes of records to publish or drop. The store takes one broadcast at least, whatever its size.
     pub bytes: usize,
@@ -438,7 +438,7 @@ pub struct Wake;
 pub struct Audit {
     /// Where to go on; `None`: at the beginning.
     pub after: Option<RowCursor>,
-    /// About how many records to look at, 1 to [`MOST_JOBS`].
+    /// About how many records to look at, 1 to [`MAX_JOBS`].
     pub limit: usize,
     /// About how many bytes these records have.
     pub bytes: usize,
@@ -456,7 +456,7 @@ pub struct Audited {
 /// Request of [`recover`](super::Request::Recover).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recover {
-    /// Jobs that an audit found, at most [`MOST_JOBS`].
+    /// Jobs that an audit found, at most [`MAX_JOBS`].
     pub ids: Vec<JobId>,
     /// The most bytes of replacements that the store moves into the places of these jobs. The store takes one job at least.
     pub bytes: usize,

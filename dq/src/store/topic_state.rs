@@ -14,13 +14,13 @@ use crate::job::{GroupName, JobId, NodeId};
 use crate::time::{Timestamp, ceil_millis, in_millis};
 
 /// The longest reason, in bytes.
-pub const LONGEST_REASON: usize = 1_024;
+pub const MAX_REASON: usize = 1_024;
 
 /// The longest name of who changed the state of a topic, in bytes.
-pub const LONGEST_AUTHOR: usize = 256;
+pub const MAX_AUTHOR: usize = 256;
 
 /// How many jobs a step counts at most that a draining topic still has to run.
-pub const MOST_LEFT: usize = 10_000;
+pub const MAX_LEFT: usize = 10_000;
 
 /// A topic is paused: no node claims its jobs, and its broadcasts wait. Or a group of it is: no node claims the jobs of the group.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -117,7 +117,7 @@ pub enum TopicChange {
 /// Request of the step `set`: a change, and who makes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SetTopic {
-    /// Who: text of at most [`LONGEST_AUTHOR`] bytes.
+    /// Who: text of at most [`MAX_AUTHOR`] bytes.
     pub by: String,
     /// What changes.
     pub change: TopicChange,
@@ -183,7 +183,9 @@ impl TopicState {
 
     /// How many jobs may run at a time on all nodes, if a caller has set that.
     pub fn concurrency(&self) -> Option<usize> {
-        self.limits.iter().find_map(|set| if let Limit::Concurrency(jobs) = set.limit { Some(jobs) } else { None })
+        self.limits
+            .iter()
+            .find_map(|set| if let Limit::ClusterConcurrency(jobs) = set.limit { Some(jobs) } else { None })
     }
 
     /// How many jobs of a group may run at a time on all nodes, if a caller has set that.
@@ -209,18 +211,18 @@ impl TopicState {
 
     /// Whether a caller has limited what all nodes together claim.
     pub(crate) fn limits_claims(&self) -> bool {
-        let is_of_adds = |kind| matches!(kind, LimitKind::Waiting | LimitKind::GroupWaiting);
+        let is_of_adds = |kind| matches!(kind, LimitKind::MaxWaiting | LimitKind::GroupMaxWaiting);
         self.limits.iter().any(|set| !is_of_adds(set.limit.kind()))
     }
 
     /// How many jobs may wait, if a caller has set that.
     pub fn waiting(&self) -> Option<usize> {
-        self.limits.iter().find_map(|set| if let Limit::Waiting(jobs) = set.limit { Some(jobs) } else { None })
+        self.limits.iter().find_map(|set| if let Limit::MaxWaiting(jobs) = set.limit { Some(jobs) } else { None })
     }
 
     /// How many jobs of each group may wait, if a caller has set that.
     pub fn group_waiting(&self) -> Option<usize> {
-        self.limits.iter().find_map(|set| if let Limit::GroupWaiting(jobs) = set.limit { Some(jobs) } else { None })
+        self.limits.iter().find_map(|set| if let Limit::GroupMaxWaiting(jobs) = set.limit { Some(jobs) } else { None })
     }
 
     /// Puts a limit, or nothing, in the place of the one of this kind, which it returns.
@@ -346,8 +348,8 @@ impl SetTopic {
 
 /// Refuses a reason or an author that is too long.
 pub(crate) fn check_said(reason: &str, by: &str) -> Result<(), StoreError> {
-    limited("the size of the reason in bytes", reason.len(), LONGEST_REASON)?;
-    limited("the size of the author in bytes", by.len(), LONGEST_AUTHOR)
+    limited("the size of the reason in bytes", reason.len(), MAX_REASON)?;
+    limited("the size of the author in bytes", by.len(), MAX_AUTHOR)
 }
 
 /// How many jobs of a topic may be RUNNING on all nodes together (rule 29).

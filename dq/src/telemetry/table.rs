@@ -28,7 +28,7 @@ pub enum MetricKind {
 
 impl MetricKind {
     /// The kind as a word, for example `counter`.
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Counter => "counter",
             Self::Gauge => "gauge",
@@ -53,7 +53,7 @@ metrics! {
     SETTLED = Counter "dq_jobs_settled_total" ["topic", "outcome"] "Outcomes that the store took: ack, rejoin, retry, rollback, park, dead, drop or tick.";
     FAILED = Counter "dq_jobs_failed_total" ["topic", "cause"] "Handlers that failed: error, panic, timeout or decode; stopped where the node or its runtime ended first.";
     RECLAIMED = Counter "dq_jobs_reclaimed_total" ["topic"] "Jobs that this node took back from dead nodes.";
-    PLACE_LOST = Counter "dq_jobs_place_lost_total" ["topic"] "Jobs that were put back because another program had removed them from their place.";
+    PLACE_LOST = Counter "dq_jobs_restored_total" ["topic"] "Jobs that were put back because another program had removed them from their place.";
     RELAYED = Counter "dq_follow_ups_relayed_total" ["topic"] "Entries of the outbox of the topic that this node brought to their topics.";
     REFUSED_FOLLOW_UPS = Counter "dq_follow_ups_refused_total" ["topic"] "Follow-ups of the topic that their topics refused for good.";
     STARVED = Counter "dq_runs_starved_total" ["topic"] "Runs that the runtime of the handlers did not begin within two seconds.";
@@ -65,19 +65,19 @@ metrics! {
     OUTAGE_SECONDS = Counter "dq_store_outage_seconds_total" [] "How long the outages lasted that are over, in whole seconds.";
     OUT_OF_REACH = Gauge "dq_store_outage" [] "1 while the store does not answer or refuses what it is asked, otherwise 0.";
     MEMORY = Gauge "dq_store_memory_bytes" [] "What the jobs of a `file:` store take in memory, as the store counts it.";
-    MEMORY_LIMIT = Gauge "dq_store_memory_limit_bytes" [] "How much they may take before adds are refused; 0: there is no limit.";
+    MEMORY_LIMIT = Gauge "dq_store_max_memory_bytes" [] "How much they may take before adds are refused; 0: there is no limit.";
     HELD = Gauge "dq_jobs_held" ["topic"] "Jobs that this node holds.";
     RUNNING = Gauge "dq_handlers_running" ["topic"] "Handlers of this node that have a permit.";
-    WAITING = Gauge "dq_jobs_waiting" ["topic"] "Jobs of this node that wait for a permit.";
+    WAITING = Gauge "dq_jobs_awaiting_permit" ["topic"] "Jobs of this node that wait for a permit.";
     SETTLING = Gauge "dq_outcomes_settling" ["topic"] "Outcomes of this node that the store has not answered yet.";
     FOLLOW_UPS = Gauge "dq_follow_ups_waiting" ["topic"] "Entries that waited in the outbox of the topic when this node last relayed.";
     DEPTH = Gauge "dq_jobs" ["topic", "state"] "Jobs of the topic in the store: delayed, ready (those delayed that are due), running, unacked, dead or done.";
-    GATED = Gauge "dq_jobs_gated" ["topic", "gate"] "Due jobs of the topic in the store that wait for the end of a pause, for its concurrency on all nodes, for its rate, or for a job of their group.";
+    GATED = Gauge "dq_jobs_blocked" ["topic", "gate"] "Due jobs of the topic in the store that wait for the end of a pause, for its concurrency on all nodes, for its rate, or for a job of their group.";
     LATENESS = Histogram "dq_job_lateness_seconds" ["topic"] "From due to claim; of a job that was claimed before it was due, from due to the time at which its handler could start.";
     RELAY = Histogram "dq_follow_up_lag_seconds" ["topic"] "From the outcome of a run until its follow-ups were in their topic.";
-    RUN = Histogram "dq_job_run_seconds" ["topic"] "From the begin of a handler, or of its `final_retry`, until its topic knows that it has ended. A batch counts once.";
-    ADD = Histogram "dq_add_seconds" ["topic"] "From the first poll of an add until the store has answered.";
-    CALL = Histogram "dq_store_call_seconds" ["step"] "From the sending of a request of a node until its answer was read.";
+    RUN = Histogram "dq_job_duration_seconds" ["topic"] "From the begin of a handler, or of its `on_exhausted`, until its topic knows that it has ended. A batch counts once.";
+    ADD = Histogram "dq_add_duration_seconds" ["topic"] "From the first poll of an add until the store has answered.";
+    CALL = Histogram "dq_store_call_duration_seconds" ["step"] "From the sending of a request of a node until its answer was read.";
 }
 
 /// A span that dq reports through `tracing`.

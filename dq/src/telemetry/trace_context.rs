@@ -10,10 +10,10 @@ const TRACEPARENT: &str = "traceparent";
 const TRACESTATE: &str = "tracestate";
 
 /// The longest `tracestate` that is kept; W3C asks for 512 characters at least.
-const LONGEST_STATE: usize = 512;
+const MAX_STATE: usize = 512;
 
 /// The most links of a span, one for each job of a batch. It is the usual limit of OpenTelemetry too.
-const MOST_LINKS: usize = 128;
+const MAX_LINKS: usize = 128;
 
 /// Adds the trace of the caller to the headers of a job, unless the caller set one, no trace is recorded, or no room is left within
 /// `limit` bytes.
@@ -30,7 +30,7 @@ pub(crate) fn carry(headers: &mut Vec<(String, String)>, limit: usize) {
     }
     headers.push((TRACEPARENT.to_owned(), parent));
     let state = context.trace_state().header();
-    let fits = state.len() <= LONGEST_STATE && with_parent + size(TRACESTATE, &state) <= limit;
+    let fits = state.len() <= MAX_STATE && with_parent + size(TRACESTATE, &state) <= limit;
     if !state.is_empty() && fits && headers.iter().all(|(name, _)| name != TRACESTATE) {
         headers.push((TRACESTATE.to_owned(), state));
     }
@@ -49,12 +49,12 @@ fn of_caller() -> Option<SpanContext> {
         .or_else(|| Some(opentelemetry::Context::current().span().span_context().clone()).filter(SpanContext::is_valid))
 }
 
-/// Links a span to the traces of the adds of its jobs, up to [`MOST_LINKS`] of them.
+/// Links a span to the traces of the adds of its jobs, up to [`MAX_LINKS`] of them.
 pub(crate) fn link<'a>(span: &Span, jobs: impl Iterator<Item = &'a [(String, String)]>) {
     if span.is_none() {
         return;
     }
-    for context in jobs.filter_map(read).take(MOST_LINKS) {
+    for context in jobs.filter_map(read).take(MAX_LINKS) {
         span.add_link(context);
     }
 }

@@ -10,7 +10,7 @@ use crate::DelayJob;
 use crate::config::NodeSettings;
 use crate::environment::{Environment, Seeded, TokioClock};
 use crate::job::{AppName, Fence, JobId, KeptState, TopicName};
-use crate::listener::{Channel, Delivery, Job};
+use crate::listener::{Channel, Delivered, Job};
 use crate::provider::Provider;
 use crate::store::memory::MemoryStore;
 
@@ -41,7 +41,7 @@ pub fn provider() -> Provider {
 /// Builds a job for a handler: `FakeJob::new(payload).attempt(2).build()`.
 pub struct FakeJob<P> {
     payload: P,
-    delivery: Delivery,
+    delivery: Delivered,
 }
 
 /// Shows what is delivered, never the payload.
@@ -58,7 +58,7 @@ impl<P: DelayJob> FakeJob<P> {
     /// If the topic or the id of the payload is not valid.
     pub fn new(payload: P) -> Self {
         let id = payload.job_id().unwrap_or_else(|| JobId::new("test")).expect("the id of the payload is valid");
-        let delivery = Delivery {
+        let delivery = Delivered {
             topic: TopicName::new(P::TOPIC).expect("the topic of the payload is valid"),
             id,
             fence: Fence(1),

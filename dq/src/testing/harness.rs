@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::config::Listing;
+use crate::config::EffectiveSettings;
 use crate::context::{Context, ContextFactory, Error, Health, HealthProbe, Stopped};
 use crate::environment::{Environment, Seeded, TokioClock};
 use crate::job::{DelayJob, ToJobId};
-use crate::provider::{Provider, Seen};
+use crate::provider::{JobInfo, Provider};
 use crate::store::memory::MemoryStore;
 use crate::store::{Store, TopicCounts};
 
@@ -148,7 +148,7 @@ impl Harness {
     ///
     /// # Panics
     /// If the id is not valid, or the store fails.
-    pub async fn job<J: DelayJob>(&self, id: impl ToJobId) -> Option<Seen<J>> {
+    pub async fn job<J: DelayJob>(&self, id: impl ToJobId) -> Option<JobInfo<J>> {
         self.provider().get(id).await.expect("the store answers")
     }
 
@@ -181,7 +181,7 @@ impl Harness {
     }
 
     /// The settings of a topic, as [`Context::topic_settings`] tells them.
-    pub fn topic_settings(&self, topic: &str) -> Option<Listing> {
+    pub fn topic_settings(&self, topic: &str) -> Option<EffectiveSettings> {
         self.context.topic_settings(topic)
     }
 

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use dq_grammar::{BadValue, parse_duration};
+use dq_grammar::{InvalidValue, parse_duration};
 
 /// A delay, or a text that is not one.
 ///
 /// The call that receives a bad text reports it: for example, awaiting `add(..).after("2x")` returns an error. The
 /// compiler checks the text of [`delay!`](crate::delay).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Delay(Result<Duration, BadValue>);
+pub struct Delay(Result<Duration, InvalidValue>);
 
 impl Delay {
     /// Reads a delay such as `"500ms"`, `"30s"`, `"15m"`, `"1h 30m"` or `"2d"`.
@@ -20,8 +20,8 @@ impl Delay {
     /// The duration.
     ///
     /// # Errors
-    /// [`BadValue`] if it was made from a text that is not a delay.
-    pub fn duration(self) -> Result<Duration, BadValue> {
+    /// [`InvalidValue`] if it was made from a text that is not a delay.
+    pub fn duration(self) -> Result<Duration, InvalidValue> {
         self.0
     }
 }

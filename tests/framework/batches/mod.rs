@@ -72,7 +72,7 @@ impl BatchScript {
     }
 }
 
-#[delay_listener(register = false, batch = 10)]
+#[delay_listener(register = false, batch_size = 10)]
 pub struct Scripted {
     script: BatchScript,
 }
@@ -86,11 +86,11 @@ impl BatchListener for Scripted {
         (self.script.on_batch)(batch).await
     }
 
-    async fn final_retry(&self, job: Job<TestJob>, cause: &Failure) {
+    async fn on_exhausted(&self, job: Job<TestJob>, cause: &Failure) {
         self.script.log.record(format_args!("final {} {}", job.id(), cause.cause));
     }
 
-    async fn process_unacked(&self, job: Job<TestJob>) -> Result<UnackedDecision, JobError> {
+    async fn on_park_timeout(&self, job: Job<TestJob>) -> Result<UnackedDecision, JobError> {
         self.script.log.record(format_args!("aged {}", job.id()));
         Ok(UnackedDecision::Drop)
     }

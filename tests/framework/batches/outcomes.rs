@@ -162,7 +162,7 @@ async fn retry_delay_is_asked_for_each_job_with_its_own_number_of_failures() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_attempt_left_is_a_final_retry_for_each_job_alone() {
+async fn no_attempt_left_is_an_on_exhausted_for_each_job_alone() {
     let script = BatchScript::new(|_| async { Err("no".into()) });
     let dq = script.start(|topic| topic.retry("none").concurrency(1)).await;
     add_all(&dq, 0..10).await;
@@ -178,7 +178,7 @@ async fn no_attempt_left_is_a_final_retry_for_each_job_alone() {
 #[tokio::test(start_paused = true)]
 async fn a_parked_job_that_nobody_ends_is_processed_alone() {
     let script = BatchScript::new(|batch| async { Ok(batch.rest().park()) });
-    let dq = script.start(|topic| topic.unacked_age("1m")).await;
+    let dq = script.start(|topic| topic.park_timeout("1m")).await;
     add_all(&dq, ["a", "b"]).await;
     dq.advance(HOUR).await;
     let mut lines = script.log.take_without_times();

@@ -55,7 +55,7 @@ async fn batches_share_the_permits_of_the_node() {
 #[tokio::test(start_paused = true)]
 async fn a_batch_is_bounded_by_bytes_and_a_larger_job_is_a_batch_of_its_own() {
     let script = BatchScript::acks();
-    let dq = script.start(|topic| topic.batch(1_000).batch_bytes(10_000).concurrency(1)).await;
+    let dq = script.start(|topic| topic.batch_size(1_000).batch_bytes(10_000).concurrency(1)).await;
     let small = |id: usize| format!("{id:0>240}"); // 250 bytes and a little more
     let mut ids: Vec<_> = (0..100).map(small).collect();
     add_all(&dq, std::mem::take(&mut ids)).await;
@@ -75,7 +75,7 @@ async fn a_batch_is_bounded_by_bytes_and_a_larger_job_is_a_batch_of_its_own() {
 #[tokio::test(start_paused = true)]
 async fn a_node_holds_few_jobs_beyond_its_batches_whatever_is_due() {
     let script = takes_a_second();
-    let dq = script.start(|topic| topic.concurrency(2).batch(500)).await;
+    let dq = script.start(|topic| topic.concurrency(2).batch_size(500)).await;
     for start in (0..5_000).step_by(1_000) {
         dq.provider()
             .add_many((start..start + 1_000).map(crate::scripted_listener::test_job))
@@ -99,7 +99,7 @@ async fn a_node_holds_few_jobs_beyond_its_batches_whatever_is_due() {
 #[tokio::test(start_paused = true)]
 async fn the_bytes_of_running_batches_count_among_those_that_a_topic_may_hold() {
     let script = takes_a_second();
-    let dq = script.start(|topic| topic.batch(1_000).batch_bytes(1 << 20).concurrency(64)).await;
+    let dq = script.start(|topic| topic.batch_size(1_000).batch_bytes(1 << 20).concurrency(64)).await;
     let topic = dq.provider().topic("work").unwrap();
     let large = "x".repeat(200_000);
     for n in 0..300 {

@@ -54,7 +54,7 @@ async fn one_start_error_reports_every_problem() {
     let shop = shop.provide(7_u8); // [first]
     let shop = shop.provide(8_u8); // [second]
     let shop = shop.store("reddis://me:secret@host"); // [store]
-    let error = refused(shop.config_file(file.path()).variables([("DQ_GRACE", "5x")])).await;
+    let error = refused(shop.config_file(file.path()).variables([("DQ_SHUTDOWN_GRACE", "5x")])).await;
     let (app, expect, store, first, second) = (at("app"), at("expect"), at("store"), at("first"), at("second"));
     let (close, close_again, remind, file) = (at("close"), at("close_again"), at("remind"), file.path());
     let expected = format!(
@@ -64,9 +64,9 @@ async fn one_start_error_reports_every_problem() {
   3. topic `in-another-crate` is expected ({expect}) and has no listener: if it is in another crate, mention that as `use \
 that_crate as _;`
   4. topic `order-timeouts` is expected ({expect}) and has no listener: did you mean `order-timeout`?
-  5. `grace` (DQ_GRACE): `5x` is not a duration: write a number and a unit, such as \"500ms\", \"30s\", \"15m\", \"1h 30m\" or \"2d\"
+  5. `shutdown_grace` (DQ_SHUTDOWN_GRACE): `5x` is not a duration: write a number and a unit, such as \"500ms\", \"30s\", \"15m\", \"1h 30m\" or \"2d\"
   6. `lease` is 10m ({file}:1), but it must be between 100ms and 5m: write `lease = \"5m\"` or less
-  7. {file}:2: there is no setting `grase`: did you mean `grace`?
+  7. {file}:2: there is no setting `shutdown_grase`: did you mean `shutdown_grace`?
   8. `u8` is provided twice, at {first} and at {second}: wrap one in a newtype of yours
   9. `Arc<dyn Notify>` was not provided: call `.provide(..)` with a value of exactly that type; needed by
        `close` ({close}) as `notify`
@@ -138,13 +138,13 @@ async fn a_node_without_store_and_listeners_does_not_start() {
 async fn builder_settings_written_as_text_are_checked_at_start() {
     let shop =
         ContextFactory::new("shop").store("memory:").variables(NONE).without_inventory().listener::<close_again>();
-    let shop = shop.grace("5x"); // [grace]
+    let shop = shop.shutdown_grace("5x"); // [shutdown_grace]
     let shop = shop.topic("order-timeout", |topic| topic.timeout("soon").retry("5x")); // [topic]
     let error = refused(shop).await.to_string();
-    let (grace, topic) = (at("grace"), at("topic"));
+    let (grace, topic) = (at("shutdown_grace"), at("topic"));
     let lines: Vec<_> = error.lines().collect();
     assert_eq!(lines.len(), 4, "{error}");
-    assert!(lines[1].contains(&format!("`grace` (builder at {grace}): `5x` is not a duration")), "{error}");
+    assert!(lines[1].contains(&format!("`shutdown_grace` (builder at {grace}): `5x` is not a duration")), "{error}");
     let policy = format!("`retry` of topic `order-timeout` (builder at {topic}): `5x` is not a retry policy");
     assert!(lines[2].contains(&policy), "{error}");
     let limit = format!("`timeout` of topic `order-timeout` (builder at {topic}): `soon` is not a duration");
@@ -183,12 +183,9 @@ async fn only_a_store_with_replicas_can_wait_for_them() {
 
 #[tokio::test]
 async fn a_memory_limit_is_for_a_store_in_files_that_dq_makes() {
-    let shop = || ContextFactory::new("shop").without_listeners().variables([("DQ_MEMORY_LIMIT", "2097152")]);
+    let shop = || ContextFactory::new("shop").without_listeners().variables([("DQ_MAX_MEMORY", "2097152")]);
     let error = refused(shop().store("memory:")).await.to_string();
-    assert!(
-        error.contains("`memory_limit` is 2097152 (DQ_MEMORY_LIMIT), but it must be unset on `memory:`"),
-        "{error}"
-    );
+    assert!(error.contains("`max_memory` is 2097152 (DQ_MAX_MEMORY), but it must be unset on `memory:`"), "{error}");
     let error = refused(shop().store(dq_tests::Fixture::memory().store())).await.to_string();
     assert!(error.contains("beside a store that was made by hand: write it where that store is made"), "{error}");
 }

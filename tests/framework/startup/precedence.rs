@@ -1,6 +1,6 @@
 //! Where settings come from, and what is wrong with them there; each effective value names its source.
 
-use dq::config::{Listing, Source};
+use dq::config::{EffectiveSettings, Source};
 use dq::context::ContextFactory;
 use dq::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -30,21 +30,21 @@ fn shop() -> ContextFactory {
     shop.listener::<plain>().listener::<colon>()
 }
 
-fn value<'a>(listing: &'a Listing, key: &str) -> (&'a str, &'a Source) {
+fn value<'a>(listing: &'a EffectiveSettings, key: &str) -> (&'a str, &'a Source) {
     let listed = listing.get(key).unwrap();
     (&listed.value, &listed.source)
 }
 
 #[tokio::test]
 async fn settings_of_the_node_have_the_same_levels_and_a_variable_any_topic() {
-    let file = ConfigFile::new("node", "lease = \"31s\"\ngrace = \"1s\"\n");
-    let built = shop().lease("30s").renewal("9s").payload_limit(1024).config_file(file.path());
+    let file = ConfigFile::new("node", "lease = \"31s\"\nshutdown_grace = \"1s\"\n");
+    let built = shop().lease("30s").heartbeat_interval("9s").max_payload(1024).config_file(file.path());
     let variables = [("DQ_LEASE", "32s"), ("DQ_TOPIC_MAIL_SEND_V1_RETRY", "none")];
     let context = built.variables(variables).start().await.unwrap();
     let settings = context.settings();
     assert_eq!(value(settings, "lease"), ("32s", &Source::Variable("DQ_LEASE".into())));
-    assert!(matches!(value(settings, "grace"), ("1s", Source::File(_))));
-    assert!(matches!(value(settings, "renewal"), ("9s", Source::Builder(_))));
+    assert!(matches!(value(settings, "shutdown_grace"), ("1s", Source::File(_))));
+    assert!(matches!(value(settings, "heartbeat_interval"), ("9s", Source::Builder(_))));
     assert_eq!(value(settings, "call_timeout"), ("2s", &Source::Default));
     assert_eq!(value(&context.topic_settings("mail:send.v1").unwrap(), "retry").0, "none");
 }

@@ -61,7 +61,7 @@ impl DelayListener for Acts {
         })
     }
 
-    async fn final_retry(&self, job: Job<Act>, _cause: &Failure) {
+    async fn on_exhausted(&self, job: Job<Act>, _cause: &Failure) {
         see(&self.seen, &format!("{} for good", job.how));
     }
 }

@@ -68,7 +68,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// When a handler first began, `final_retry` included.
+    /// When a handler first began, `on_exhausted` included.
     pub(super) fn first_start(&self) -> Option<u64> {
         self.starts.iter().chain(&self.finals).min().copied()
     }

@@ -51,12 +51,12 @@ fn present(
             report.find("lost", id, "it is DEAD without a cause".into());
         }
         if *place == Place::Dead && life.runs.values().all(|run| run.finals.is_empty()) {
-            // The store has noted that it runs alone, and charges the end of the process to it, before `final_retry` begins.
+            // The store has noted that it runs alone, and charges the end of the process to it, before `on_exhausted` begins.
             let is_cut = |(at, process): &(u64, &str)| reasons.between(process, *at, at + BEGINS_WITHIN).is_some();
             if *cause == Some("crashes") && life.alone.iter().any(is_cut) {
-                report.count("left Dead by a kill just before `final_retry`");
+                report.count("left Dead by a kill just before `on_exhausted`");
             } else {
-                report.find("lost", id, "it is DEAD, but its `final_retry` was not called".into());
+                report.find("lost", id, "it is DEAD, but its `on_exhausted` was not called".into());
             }
         }
     }

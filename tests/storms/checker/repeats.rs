@@ -50,7 +50,7 @@ fn again(
         }
         None => {}
     }
-    // A node that stops between the last failure and `final_retry` gives the job back, and `final_retry` stays owed.
+    // A node that stops between the last failure and `on_exhausted` gives the job back, and `on_exhausted` stays owed.
     if matches!(last.end, Some((_, End::Failed(None)))) && last.finals.is_empty() && next.starts.is_empty() {
         return report.count("final retries on another node");
     }

@@ -134,10 +134,10 @@ fn a_job_is_in_one_place_and_dead_for_a_cause() {
         |storm: Storm| storm.note("node-1.1", 1_105, Entry::Final { id: "j".into(), fence: 5, cause: "error".into() });
     finally(dead(Some("error"))).holds();
     finally(dead(None)).breaks("lost", "without a cause");
-    dead(Some("error")).breaks("lost", "`final_retry` was not called");
+    dead(Some("error")).breaks("lost", "`on_exhausted` was not called");
     let alone = || dead(Some("crashes")).note("node-2.1", 1_105, Entry::Alone { ids: vec!["j".into()] });
-    alone().breaks("lost", "`final_retry` was not called");
-    alone().event("node-2.1", "killed", 1_100).breaks("lost", "`final_retry` was not called");
+    alone().breaks("lost", "`on_exhausted` was not called");
+    alone().event("node-2.1", "killed", 1_100).breaks("lost", "`on_exhausted` was not called");
     alone().event("node-2.1", "killed", 1_106).holds();
 }
 
@@ -250,7 +250,7 @@ fn an_outcome_that_a_failover_lost_may_come_again() {
 }
 
 #[test]
-fn a_final_retry_that_was_given_back_is_no_second_run() {
+fn an_on_exhausted_that_was_given_back_is_no_second_run() {
     let owed = |first: &[u64]| {
         let run = storm().start("node-1.1", 1_100, 5).end("node-1.1", 1_110, 5, End::Failed(None));
         let finally = |at, process, fence, storm: Storm| {

@@ -36,7 +36,7 @@ pub enum Entry {
     Start { id: String, fence: u64, due: u64, attempt: u32 },
     /// The handler ended.
     End { id: String, fence: u64, end: End },
-    /// `final_retry` began for this run, for this cause.
+    /// `on_exhausted` began for this run, for this cause.
     Final { id: String, fence: u64, cause: String },
     /// The node will run these jobs alone in its process, as it reports to `tracing`.
     Alone { ids: Vec<String> },

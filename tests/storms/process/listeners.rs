@@ -86,9 +86,9 @@ macro_rules! listener {
                 handle(&self.ledger, Kind::$kind, &job, &job.0, channel).await
             }
 
-            async fn final_retry(&self, job: Job<$payload>, failure: &Failure) {
+            async fn on_exhausted(&self, job: Job<$payload>, failure: &Failure) {
                 let (id, fence) = (job.id().to_string(), job.fence().0);
-                self.ledger.note(Entry::Final { id, fence, cause: failure.cause.word().to_owned() });
+                self.ledger.note(Entry::Final { id, fence, cause: failure.cause.as_str().to_owned() });
             }
         }
     };

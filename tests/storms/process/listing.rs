@@ -24,7 +24,7 @@ pub async fn list(provider: &Provider, ledger: &Ledger) -> Result<usize, CallErr
                 ledger.note_all(page.into_iter().map(|seen| Entry::Listed {
                     id: seen.id.to_string(),
                     place: seen.state().into(),
-                    cause: seen.details.ok().and_then(|details| details.cause).map(|cause| cause.word().to_owned()),
+                    cause: seen.details.ok().and_then(|details| details.cause).map(|cause| cause.as_str().to_owned()),
                 }));
             }
         }

@@ -53,10 +53,10 @@ const CONFIRMED_WITHIN: Duration = Duration::from_millis(500);
 const GRACE: Duration = Duration::from_secs(25);
 
 /// A process that finds more jobs adds none: those of its predecessors come first.
-const MOST_LEFT: usize = 2_000;
+const MAX_LEFT: usize = 2_000;
 
 /// The largest setting of `max_crashes`.
-const MOST_CRASHES: u32 = 1_000;
+const MAX_CRASHES: u32 = 1_000;
 
 /// How often a process tells its progress.
 const PROGRESS: Duration = Duration::from_millis(100);
@@ -143,8 +143,8 @@ async fn started<T>(part: &Part, start: impl AsyncFn() -> Result<T, dq::Error>) 
 
 fn factory(part: &Part, ledger: &Arc<Ledger>) -> ContextFactory {
     let factory = ContextFactory::new(APP).store(&part.url).variables([("", ""); 0]).provide(Arc::clone(ledger));
-    let factory = factory.lease(LEASE).renewal(RENEWAL).fallback_scan(FALLBACK);
-    let factory = factory.call_timeout(CALL_TIMEOUT).call_total(CALL_TOTAL);
+    let factory = factory.lease(LEASE).heartbeat_interval(RENEWAL).poll_interval(FALLBACK);
+    let factory = factory.call_timeout(CALL_TIMEOUT).call_deadline(CALL_TOTAL);
     // A failover may lose what no replica has.
     let factory = match fails_over(&part.url) {
         true => factory.durability(Durability::Wait { replicas: 1, timeout: CONFIRMED_WITHIN }),
@@ -156,7 +156,7 @@ fn factory(part: &Part, ledger: &Arc<Ledger>) -> ContextFactory {
         // Jobs that were in many crashes would run one by one, and a storm of one process is made of crashes.
         (true, true) => Kind::ALL
             .iter()
-            .fold(factory, |factory, kind| factory.topic(kind.topic(), |topic| topic.max_crashes(MOST_CRASHES))),
+            .fold(factory, |factory, kind| factory.topic(kind.topic(), |topic| topic.max_crashes(MAX_CRASHES))),
     }
 }
 
@@ -164,7 +164,7 @@ async fn work(part: &Part, ledger: Arc<Ledger>) -> Result<(), dq::Error> {
     let mut jobs = part.jobs;
     if part.is_alone {
         let provider = started(part, async || Provider::connect(APP, &part.url).await).await?;
-        if list(&provider, &ledger).await? > MOST_LEFT {
+        if list(&provider, &ledger).await? > MAX_LEFT {
             jobs = jobs.map(|_| 0);
         }
     }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use dq::provider::{CallError, SetSeen};
+use dq::provider::{CallError, JobSetSummary};
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep_until};
 
@@ -110,7 +110,7 @@ impl Caller {
 }
 
 /// What a change of a set answered. One that is closed or has ended has all its members: the caller closes it after it has added them.
-fn told(answer: Result<SetSeen, CallError>) -> Answer {
+fn told(answer: Result<JobSetSummary, CallError>) -> Answer {
     match answer {
         Err(CallError::Refused { .. }) => added(Ok(())),
         answer => added(answer.map(drop)),

@@ -13,7 +13,7 @@ use crate::ledger::{Entry, Ledger, now};
 /// How often the process looks at the clock.
 const TICK: Duration = Duration::from_millis(50);
 /// A longer gap, in µs, is a stall.
-const LONGEST_GAP: u64 = 500_000;
+const MAX_GAP: u64 = 500_000;
 
 /// Watches this process, which `target` names, from a thread of its own.
 pub fn watch(ledger: Arc<Ledger>, target: String) {
@@ -37,7 +37,7 @@ fn watch_with(ledger: Arc<Ledger>, target: String, mut act: impl FnMut() + Send 
         while tick.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
             act();
             let at = now();
-            if at - last > LONGEST_GAP {
+            if at - last > MAX_GAP {
                 ledger.note(Entry::Event { target: target.clone(), what: "stood still".into(), from: last, to: at });
             }
             last = at;

@@ -12,7 +12,7 @@ pub(super) struct Replies {
 }
 
 /// A type and a number have no more bytes than this; the rest of a longer line is text.
-const LONGEST_HEAD: usize = 24;
+const MAX_HEAD: usize = 24;
 
 impl Replies {
     /// Reads the next bytes of the stream, calls `begins` at each reply that begins among them, and stops where that returns
@@ -36,7 +36,7 @@ impl Replies {
             at += 1;
             if byte == b'\n' {
                 self.end_of_line();
-            } else if self.line.len() < LONGEST_HEAD {
+            } else if self.line.len() < MAX_HEAD {
                 self.line.push(byte);
             }
         }

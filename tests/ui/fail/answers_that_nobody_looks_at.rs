@@ -12,7 +12,7 @@ struct CloseOrder {
 async fn change(jobs: &Provider) -> Result<(), dq::Error> {
     jobs.add(CloseOrder { order: 7 }).keep_existing().await?;
     jobs.add_many([CloseOrder { order: 7 }]).await?;
-    jobs.add_many([CloseOrder { order: 7 }]).keep_existing().await?.unless_dead();
+    jobs.add_many([CloseOrder { order: 7 }]).keep_existing().await?.or_error_if_dead();
     jobs.ack::<CloseOrder>(7).await?;
     jobs.requeue::<CloseOrder>(7).await?;
     Ok(())

@@ -52,7 +52,7 @@ on_due!(DurationWithoutUnit);
 struct EveryMistakeOfOneAttributeAtOnce;
 on_due!(EveryMistakeOfOneAttributeAtOnce);
 
-#[delay_listener(final_retry = "give_up")]
+#[delay_listener(on_exhausted = "give_up")]
 struct FinalRetryOnAStruct;
 on_due!(FinalRetryOnAStruct);
 

@@ -7,7 +7,7 @@ struct CloseOrder {
     paid: bool,
 }
 
-#[delay_listener(batch = 5000, ack = "on_claim")]
+#[delay_listener(batch_size = 5000, ack = "on_claim")]
 async fn acked_on_claim(batch: Batch<CloseOrder>) -> Result<(), JobError> {
     drop(batch);
     Ok(())
@@ -19,12 +19,12 @@ async fn beside_a_job(batch: Batch<CloseOrder>, job: Job<CloseOrder>) -> Result<
     Ok(())
 }
 
-#[delay_listener(batch = 500)]
+#[delay_listener(batch_size = 500)]
 async fn decides_nothing(batch: Batch<CloseOrder>) {
     drop(batch);
 }
 
-#[delay_listener(batch = 500)]
+#[delay_listener(batch_size = 500)]
 async fn of_a_function_that_takes_one_job(job: Job<CloseOrder>) -> Result<(), JobError> {
     drop(job);
     Ok(())

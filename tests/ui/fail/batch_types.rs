@@ -7,7 +7,7 @@ struct CloseOrder {
     paid: bool,
 }
 
-#[delay_listener(batch = 500)]
+#[delay_listener(batch_size = 500)]
 struct HandledOneByOne;
 
 impl DelayListener for HandledOneByOne {
@@ -29,7 +29,7 @@ impl BatchListener for NotInTheAttribute {
     }
 }
 
-#[delay_listener(batch = 500)]
+#[delay_listener(batch_size = 500)]
 struct BranchWithoutADecision;
 
 impl BatchListener for BranchWithoutADecision {
@@ -43,7 +43,7 @@ impl BatchListener for BranchWithoutADecision {
     }
 }
 
-#[delay_listener(batch = 500)]
+#[delay_listener(batch_size = 500)]
 async fn returns_a_number(batch: Batch<CloseOrder>) -> Result<usize, JobError> {
     Ok(batch.len())
 }

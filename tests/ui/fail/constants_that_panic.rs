@@ -32,7 +32,7 @@ impl DelayListener for AfterOtherKeys {
     }
 }
 
-#[delay_listener(topic = "orders", batch = 500)]
+#[delay_listener(topic = "orders", batch_size = 500)]
 async fn of_a_batch(batch: Batch<CloseOrder>) -> Result<(), JobError> {
     drop(batch);
     Ok(())

@@ -35,8 +35,8 @@ async fn give_up(job: Job<CloseOrder>) {
     let _ = job.order_id;
 }
 
-#[delay_listener(final_retry = "give_up")]
-async fn final_retry_takes_something_else(job: Job<CloseOrder>) -> Result<(), JobError> {
+#[delay_listener(on_exhausted = "give_up")]
+async fn on_exhausted_takes_something_else(job: Job<CloseOrder>) -> Result<(), JobError> {
     let _ = job.order_id;
     Ok(())
 }

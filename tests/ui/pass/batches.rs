@@ -29,7 +29,7 @@ struct Page;
 #[derive(Clone)]
 struct Channel;
 
-#[delay_listener(batch = 500, topic = "close", concurrency = 2, final_retry = "give_up", ack = "on_return")]
+#[delay_listener(batch_size = 500, topic = "close", concurrency = 2, on_exhausted = "give_up", ack = "on_return")]
 async fn close(batch: Batch<CloseOrder>, orders: &Arc<Vec<u64>>, _: Channel) -> Result<(), JobError> {
     for job in &batch {
         match job.order {
@@ -53,7 +53,7 @@ async fn open(batch: Batch<OpenOrder>) -> std::io::Result<Decided> {
     Ok(if batch.is_empty() { batch.rest().park() } else { batch.rest().rejoin_after("2m") })
 }
 
-#[delay_listener(batch = 1)]
+#[delay_listener(batch_size = 1)]
 struct Mails;
 
 impl BatchListener for Mails {
@@ -67,7 +67,7 @@ impl BatchListener for Mails {
     }
 }
 
-#[delay_listener(batch = 1000, register = false)]
+#[delay_listener(batch_size = 1000, register = false)]
 struct Pages<T: Send + Sync + 'static> {
     #[inject(default)]
     seen: Arc<Vec<T>>,

@@ -14,7 +14,7 @@ static GIVEN_UP: AtomicU64 = AtomicU64::new(0);
 #[job(topic = "count")]
 struct Count(u64);
 
-#[delay_listener(register = false, final_retry = "give_up")]
+#[delay_listener(register = false, on_exhausted = "give_up")]
 async fn count(job: Job<Count>, total: &Arc<AtomicU64>) -> Result<(), String> {
     match job.0 {
         0 => Err("nothing".to_owned()),
@@ -41,7 +41,7 @@ async fn main() {
     let decided = counting.on_due(job(Count(7)), channel()).await.unwrap();
     assert_eq!((decided.decision(), total.load(Ordering::Relaxed)), (&Decision::Ack, 7));
     assert_eq!(counting.on_due(job(Count(0)), channel()).await.unwrap_err().to_string(), "nothing");
-    counting.final_retry(job(Count(5)), &Failure::new(Cause::Error, "nothing")).await;
+    counting.on_exhausted(job(Count(5)), &Failure::new(Cause::Error, "nothing")).await;
     assert_eq!(GIVEN_UP.load(Ordering::Relaxed), 5);
 
     let deciding = decide { step: 7 };

@@ -37,7 +37,7 @@ async fn of_an_old_payload(job: Job<payloads::Old>) -> Result<(), JobError> {
 
 #[deprecated = "use `OrderTimeout`"]
 #[must_use]
-#[delay_listener(final_retry = "old_end", register = false)]
+#[delay_listener(on_exhausted = "old_end", register = false)]
 async fn old(_job: Job<CloseOrder>) -> Result<(), JobError> {
     Ok(())
 }

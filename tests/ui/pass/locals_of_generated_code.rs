@@ -16,13 +16,13 @@ struct CloseOrder {
 mod functions {
     use super::*;
 
-    #[delay_listener(register = false, final_retry = "cause")]
+    #[delay_listener(register = false, on_exhausted = "cause")]
     pub(crate) async fn job(job: Job<CloseOrder>, channel: Channel) -> Result<Decided, JobError> {
         let _ = job.order;
         Ok(channel.ack())
     }
 
-    #[delay_listener(register = false, final_retry = super::ends::channel)]
+    #[delay_listener(register = false, on_exhausted = super::ends::channel)]
     pub(crate) async fn channel(_job: Job<CloseOrder>, f: &u8, injector: u8) -> Result<(), JobError> {
         assert_eq!(*f, injector);
         Ok(())
@@ -37,7 +37,7 @@ mod ends {
     pub(crate) async fn job(_job: Job<CloseOrder>, _cause: &Failure) {}
     pub(crate) async fn channel(_job: Job<CloseOrder>, _cause: &Failure) {}
 
-    #[delay_listener(register = false, final_retry = "job")]
+    #[delay_listener(register = false, on_exhausted = "job")]
     pub(crate) async fn call(_job: Job<CloseOrder>, value_1: u8, call: Channel) -> Result<Decided, JobError> {
         assert_eq!(value_1, 7);
         Ok(call.ack())
@@ -55,7 +55,7 @@ mod values {
 
     async fn give_up(_: Job<CloseOrder>, _: &Failure) {}
 
-    #[delay_listener(register = false, final_retry = "give_up")]
+    #[delay_listener(register = false, on_exhausted = "give_up")]
     pub(crate) async fn close(_: Job<CloseOrder>, _: u8, _: Channel) -> Result<Decided, JobError> {
         Err("not today".into())
     }

@@ -40,7 +40,7 @@ impl DelayListener for OrderTimeout {
     }
 }
 
-#[delay_listener(register = false, final_retry = "give_up", max_crashes = 2, ack = "on_return")]
+#[delay_listener(register = false, on_exhausted = "give_up", max_crashes = 2, ack = "on_return")]
 async fn close(_job: Job<CloseOrder>, orders: &u8, owned: u16) -> Result<(), JobError> {
     let _ = (orders, owned);
     Ok(())

@@ -60,7 +60,7 @@ async fn change(job: Job<Change>) -> Result<(), JobError> {
 }
 
 fn main() {
-    assert_eq!(Change::DEFAULTS.deliver, dq::job::Deliver::Broadcast);
+    assert_eq!(Change::DEFAULTS.deliver, dq::job::Delivery::Broadcast);
     assert!(Change::Everything.job_id().is_none() && Unit.job_id().is_none());
     assert_eq!(Page::<u8>::TOPIC, "d");
     assert!(Bounded::<u8, 1> { id: 1, item: 2 }.job_id().is_some());

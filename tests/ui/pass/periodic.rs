@@ -48,7 +48,7 @@ impl DelayListener for Clean {
 }
 
 #[periodic(every = "15m")]
-#[delay_listener(batch = 5)]
+#[delay_listener(batch_size = 5)]
 async fn batches(_: Batch<Many>) -> Result<(), JobError> {
     Ok(())
 }

@@ -23,7 +23,7 @@ mod r#mod {
     pub(crate) async fn r#loop(_job: dq::Job<super::r#struct>, _cause: &dq::Failure) {}
 }
 
-#[delay_listener(final_retry = "r#mod::r#loop")]
+#[delay_listener(on_exhausted = "r#mod::r#loop")]
 async fn r#async(job: Job<r#struct>, r#dyn: &u8, r#in: u16, r#box: Channel) -> Result<Decided, JobError> {
     let _ = (job.r#type, r#dyn, r#in);
     Ok(r#box.ack())

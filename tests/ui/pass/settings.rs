@@ -22,8 +22,8 @@ const PLACE: (&str, u32) = (file!(), line!() + 2);
     retry = "1m, 5m",
     ack = "on_claim",
     max_crashes = 4,
-    history = 20,
-    history_after = "1d",
+    history_max = 20,
+    history_retention = "1d",
     statistics = true
 )]
 struct Everything;
@@ -84,8 +84,8 @@ fn main() {
         ("retry", "1m, 5m"),
         ("ack", "on_claim"),
         ("max_crashes", "4"),
-        ("history", "20"),
-        ("history_after", "1d"),
+        ("history_max", "20"),
+        ("history_retention", "1d"),
         ("statistics", "true"),
     ];
     assert_eq!((only.settings, only.kind), (&settings[..], ListenerKind::Delay { topic: "order-timeout" }));

@@ -90,7 +90,7 @@ fn main() {
     let order = CloseOrder { order_id: 7 };
     assert_eq!(order.job_id().unwrap().unwrap().as_str(), "7");
     assert_eq!(CloseOrder::DEFAULTS.delay, delay!("30m"));
-    assert_eq!(CloseOrder::DEFAULTS.deliver, dq::job::Deliver::Both);
+    assert_eq!(CloseOrder::DEFAULTS.deliver, dq::job::Delivery::Both);
     assert!(Remind { who: String::new() }.job_id().is_none());
     let all = Registration::all();
     let [_, _, broadcast] = all.as_slice() else { panic!("{all:?}") };

@@ -3,7 +3,7 @@ use std::collections::HashSet;
 use jiff::tz::{TimeZone, db};
 use jiff::{Timestamp, ToSpan, Zoned};
 
-use super::{BadCron, Cron, RepeatedTime, SkippedTime};
+use super::{Cron, InvalidCron, RepeatedTime, SkippedTime};
 
 mod lines;
 
@@ -63,7 +63,7 @@ fn a_day_that_a_zone_left_out_does_not_stop_a_line() {
 #[test]
 fn a_bad_line_or_zone_says_what_to_write() {
     let text = |line, zone| Cron::parse(line, zone).unwrap_err().to_string();
-    assert_eq!(Cron::parse("0 0 30 2 *", "UTC"), Err(BadCron::Never { line: "0 0 30 2 *".into() }));
+    assert_eq!(Cron::parse("0 0 30 2 *", "UTC"), Err(InvalidCron::Never { line: "0 0 30 2 *".into() }));
     assert!(text("0 9 * *", "UTC").contains("it has 4 fields; write `minute hour day month weekday`"));
     assert_eq!(
         text("61 9 * * *", "UTC"),
@@ -159,7 +159,9 @@ fn every_zone_fires_at_no_time_too_few_and_none_too_many_in_two_years() {
 #[test]
 fn a_line_or_zone_that_is_far_too_long_is_refused_without_a_proposal() {
     let long = "Europe/Berlin".repeat(100_000);
-    let BadCron::Zone { proposals, .. } = Cron::parse("0 9 * * *", &long).unwrap_err() else { panic!("it is a zone") };
+    let InvalidCron::Zone { proposals, .. } = Cron::parse("0 9 * * *", &long).unwrap_err() else {
+        panic!("it is a zone")
+    };
     assert_eq!(proposals, [""; 0]);
     let all = |most: u32| (0..=most).map(|number| number.to_string()).collect::<Vec<_>>().join(",");
     let line = format!("{} {} {} * * *", all(59), all(59), all(23));

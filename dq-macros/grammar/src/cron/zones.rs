@@ -4,34 +4,34 @@ use std::sync::LazyLock;
 
 use jiff::tz::{TimeZone, TimeZoneDatabase, db};
 
-use super::BadCron;
+use super::InvalidCron;
 
 /// How many zones an error proposes.
 const PROPOSALS: usize = 3;
 /// A zone with more bytes resembles none, and to compare it would take long: the time grows with the square.
-const LONGEST_ZONE: usize = 64;
+const MAX_ZONE: usize = 64;
 
 /// The database in the program. A system may have fewer zones, such as Debian without `tzdata-legacy`, or older ones.
 static BUILT_IN: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
 
 /// The zone of this name. The system's rules come first, because an administrator updates them.
-pub(super) fn named(name: &str) -> Result<TimeZone, BadCron> {
+pub(super) fn named(name: &str) -> Result<TimeZone, InvalidCron> {
     of(db(), name)
 }
 
-fn of(system: &TimeZoneDatabase, name: &str) -> Result<TimeZone, BadCron> {
+fn of(system: &TimeZoneDatabase, name: &str) -> Result<TimeZone, InvalidCron> {
     system.get(name).or_else(|_| BUILT_IN.get(name)).map_err(|_| unknown(name))
 }
 
 /// The error of a zone that does not exist, with the names that are closest to it.
-fn unknown(zone: &str) -> BadCron {
+fn unknown(zone: &str) -> InvalidCron {
     let wanted = zone.to_lowercase();
     let likeness = |name: &str| {
         let name = name.to_lowercase();
         let city = name.rsplit('/').next().unwrap_or(&name);
         strsim::jaro_winkler(&wanted, &name).max(strsim::jaro_winkler(&wanted, city))
     };
-    let known = (zone.len() <= LONGEST_ZONE).then(|| db().available().chain(BUILT_IN.available()));
+    let known = (zone.len() <= MAX_ZONE).then(|| db().available().chain(BUILT_IN.available()));
     let mut names: Vec<_> = known
         .into_iter()
         .flatten()
@@ -41,7 +41,7 @@ fn unknown(zone: &str) -> BadCron {
     names.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
     names.dedup_by(|a, b| a.1 == b.1);
     let proposals = names.into_iter().take(PROPOSALS).map(|(_, name)| name).collect();
-    BadCron::Zone { zone: zone.chars().take(140).flat_map(char::escape_debug).collect(), proposals }
+    InvalidCron::Zone { zone: zone.chars().take(140).flat_map(char::escape_debug).collect(), proposals }
 }
 
 #[cfg(test)]

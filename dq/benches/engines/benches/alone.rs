@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use dq::job::{AppName, Codec, JobId, Metadata, NodeId, ProducerId, Record, Sequence, Token, TopicKey, TopicName};
 use dq::store::file::{Commits, FileStore};
-use dq::store::step::{Change, MOST_JOBS, Outcome, Reconcile, Sequenced, Settle, Transfer, Verdict};
+use dq::store::step::{Change, MAX_JOBS, Outcome, Reconcile, Sequenced, Settle, Transfer, Verdict};
 use dq::store::{AddOutcome, Answer, BatchAnswer, Due, Link, NewJob, Numbered, Producer, Request, Store};
 use dq::time::Timestamp;
 use dq_bench::PAYLOAD;
@@ -19,7 +19,7 @@ use dq_bench::PAYLOAD;
 use crate::engine::{Claimed, Engine, Work};
 
 const LEASE: Duration = Duration::from_secs(30);
-const MOST_BYTES: usize = 4 << 20;
+const MAX_BYTES: usize = 4 << 20;
 
 pub(crate) struct Alone {
     store: FileStore,
@@ -44,11 +44,11 @@ impl Alone {
         let ended = self.running.remove(&fence).unwrap();
         let outcomes = ended.into_iter().map(|(id, token)| Outcome { id, token, change: Change::Ack, metadata: None });
         let outcomes = outcomes.collect();
-        Request::Settle(Settle { last_seen: self.last_seen, lease: LEASE, bytes: MOST_BYTES, outcomes })
+        Request::Settle(Settle { last_seen: self.last_seen, lease: LEASE, bytes: MAX_BYTES, outcomes })
     }
 
     fn claim(&mut self, most: usize, fence: u64) -> Claimed {
-        let request = Transfer { bytes: MOST_BYTES, ..Transfer::new(self.last_seen, most, LEASE) };
+        let request = Transfer { bytes: MAX_BYTES, ..Transfer::new(self.last_seen, most, LEASE) };
         let answer = self.link.ask(Request::Transfer(request));
         self.store.commit().unwrap();
         let Ok(Answer::Transfer(Sequenced::Done(done))) = now(answer) else { panic!("a transfer is answered") };
@@ -95,7 +95,7 @@ impl Engine for Alone {
         }
         let mut added = Vec::new();
         while !jobs.is_empty() {
-            let items = jobs.split_off(jobs.len().saturating_sub(MOST_JOBS));
+            let items = jobs.split_off(jobs.len().saturating_sub(MAX_JOBS));
             self.batches += 1;
             added.push(self.producer.add(Numbered { number: self.batches, items }));
         }

@@ -9,9 +9,9 @@ use dq_bench::now_ms;
 use tokio::sync::{mpsc, oneshot};
 
 /// A claim takes at most this many jobs; so does dq's.
-const MOST_CLAIMED: usize = 250;
+const MAX_CLAIMED: usize = 250;
 /// A transaction does at most this much work, one call after the other.
-const MOST_WORK: usize = 4_096;
+const MAX_WORK: usize = 4_096;
 
 /// How long the thread waits for work while jobs wait that are not due.
 const PAUSE: Duration = Duration::from_micros(100);
@@ -102,19 +102,19 @@ fn run<E: Engine>(engine: &mut E, mut orders: mpsc::UnboundedReceiver<Order>, wo
             work.push(first);
             callers.push(caller);
         }
-        while work.len() < MOST_WORK {
+        while work.len() < MAX_WORK {
             let Ok((next, caller)) = orders.try_recv() else { break };
             work.push(next);
             callers.push(caller);
         }
         waiting += work.iter().map(Work::added).sum::<usize>();
         fence += 1;
-        let most = if permit.is_some() { MOST_CLAIMED } else { 0 };
+        let most = if permit.is_some() { MAX_CLAIMED } else { 0 };
         let claimed = engine.transact(&work, now_ms(), most, fence);
         waiting -= claimed.ids.len();
         may_be_due = match permit {
             Some(permit) if !claimed.ids.is_empty() => {
-                let is_full = claimed.ids.len() == MOST_CLAIMED;
+                let is_full = claimed.ids.len() == MAX_CLAIMED;
                 permit.send(claimed);
                 is_full
             }

@@ -27,7 +27,7 @@ pub(crate) struct Apalis(RedisStorage<Nothing, ConnectionManager>);
 impl Peer for Apalis {
     const NAME: &'static str = "apalis";
     // Its script takes all due jobs at once, and Lua unpacks less than 8,000.
-    const MOST_WAITING: usize = 7_500;
+    const MAX_WAITING: usize = 7_500;
     type Worker = JoinHandle<()>;
 
     async fn connect(url: &str) -> Self {

@@ -35,7 +35,7 @@ const CALLERS: usize = 64;
 async fn rate<P: Peer>(server: &Server, line: usize, jobs: usize) -> f64 {
     server.empty().await;
     let url = server.url();
-    let jobs = if line < FIRST_WITH_RUNS { jobs } else { jobs.min(P::MOST_WAITING) };
+    let jobs = if line < FIRST_WITH_RUNS { jobs } else { jobs.min(P::MAX_WAITING) };
     let mut peer = P::connect(&url).await;
     let worker = match line {
         3 => {

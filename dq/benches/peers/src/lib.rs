@@ -32,7 +32,7 @@ pub trait Peer: Clone + Send + Sized + 'static {
     /// The oldest Redis that its worker runs on; on an older one, and on Valkey, only its adds are measured.
     const WORKS_ON: Option<(u32, u32)> = None;
     /// How many jobs may wait before its worker fails.
-    const MOST_WAITING: usize = usize::MAX;
+    const MAX_WAITING: usize = usize::MAX;
     /// What keeps its worker running.
     type Worker: Send;
 

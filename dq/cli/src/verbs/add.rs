@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use dq::job::{GroupName, Priority, TopicName, Weight};
-use dq::provider::{Added, Addition, CallError, Refusal};
+use dq::provider::{Added, AddedHow, CallError, Refusal};
 use dq::time::Timestamp;
 use serde::Serialize;
 
@@ -110,8 +110,8 @@ pub(crate) async fn run(session: &mut Session<'_>, arguments: &AddArguments) -> 
     };
     let added = added.map_err(refused)?;
     let (replaced, kept) = match added.how {
-        Addition::New => (false, false),
-        Addition::Kept(_) | Addition::KeptDeleted => (false, true),
+        AddedHow::New => (false, false),
+        AddedHow::Kept(_) | AddedHow::KeptDeleted => (false, true),
         _ => (true, false),
     };
     if session.screen.is_json() {

@@ -6,7 +6,7 @@ use clap::Args;
 use dq::Provider;
 use dq::inspect::{Bulk, BulkAction, Inspector};
 use dq::job::State;
-use dq::provider::{CallError, CommandOutcome, Refusal, Swept};
+use dq::provider::{BulkResult, CallError, CommandOutcome, Refusal};
 use dq::time::Timestamp;
 use serde::Serialize;
 
@@ -136,7 +136,7 @@ struct OneChanged<'a> {
 #[derive(Debug, Serialize)]
 struct ManyChanged {
     #[serde(flatten)]
-    progress: Swept,
+    progress: BulkResult,
     is_done: bool,
     next: Option<String>,
 }
@@ -211,7 +211,7 @@ async fn many(session: &mut Session<'_>, target: &Target, change: &VerbChange) -
     let how_many = how_many(&inspector, target, state, all).await?;
     session.screen.confirm(&format!("{} {how_many} of topic {name}", change.verb))?;
     let mut bulk = inspector.bulk(name, state, target.filters.filter(), change.action)?;
-    if let Some(after) = &target.after {
+    if let Some(after) = &target.cursor {
         bulk = bulk.starting_after(after.clone());
     }
     let progress = if session.screen.is_json() { Progress::hidden() } else { Progress::of_jobs() };
@@ -223,10 +223,10 @@ async fn many(session: &mut Session<'_>, target: &Target, change: &VerbChange) -
 
 /// How many jobs it is going to change, as far as one page says.
 async fn how_many(inspector: &Inspector, target: &Target, state: State, all: usize) -> Result<String, Failure> {
-    if target.filters.is_empty() && target.after.is_none() {
+    if target.filters.is_empty() && target.cursor.is_none() {
         return Ok(format!("all {} {state} jobs", grouped(all)));
     }
-    let page = inspector.jobs(target.topic.as_str(), state, &target.filters.filter(), target.after.clone()).await?;
+    let page = inspector.jobs(target.topic.as_str(), state, &target.filters.filter(), target.cursor.clone()).await?;
     let found = grouped(page.jobs.len());
     Ok(match page.next {
         None => format!("{found} {state} jobs"),
@@ -278,7 +278,7 @@ fn report(
     let go_on = || {
         let (verb, topic, state) = (change.verb, quoted(target.topic.as_str()), word_of(STATES, &change.state));
         let all = if target.filters.is_empty() { " --all" } else { "" };
-        let after = next.map_or_else(String::new, |next| format!(" --after {next}"));
+        let after = next.map_or_else(String::new, |next| format!(" --cursor {next}"));
         let words = format!("{}{all}{}{after}", target.filters.words(), change.words);
         format!("continue with: dq {verb} {topic} --state {state}{words}")
     };

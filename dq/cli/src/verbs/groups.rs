@@ -1,7 +1,7 @@
 //! `dq groups`.
 
 use clap::{Args, Subcommand};
-use dq::inspect::{GroupSeat, InspectedGroup, InspectedGroups};
+use dq::inspect::{GroupSeat, GroupSummary, GroupsPage};
 use dq::job::{GroupName, TopicName};
 use dq::provider::{Pause, ResumedGroup};
 
@@ -21,7 +21,7 @@ pub enum GroupsCommand {
         topic: TopicName,
         /// Start after this group
         #[arg(long, value_name = "GROUP")]
-        after: Option<String>,
+        cursor: Option<String>,
         /// Read page after page
         #[arg(long)]
         all: bool,
@@ -53,7 +53,7 @@ pub struct OneGroup {
 /// Lists groups, or pauses or resumes one.
 pub(crate) async fn run(session: &mut Session<'_>, command: &GroupsCommand) -> Result<(), Failure> {
     match command {
-        GroupsCommand::List { topic, after, all } => list(session, topic, after.clone(), *all).await,
+        GroupsCommand::List { topic, cursor, all } => list(session, topic, cursor.clone(), *all).await,
         GroupsCommand::Pause { one: OneGroup { topic, group }, terms } => {
             let pause = session.provider().await?.topic(topic.as_str())?.pause_group(group)?;
             let changed = terms.send(pause).await?;
@@ -98,13 +98,13 @@ async fn list(
         after = page.next.map(|next| next.to_string());
         let Some(next) = &after else { return Ok(()) };
         if !all {
-            session.screen.say(format_args!("more: --after {}, or --all", safe(next)));
+            session.screen.say(format_args!("more: --cursor {}, or --all", safe(next)));
             return Ok(());
         }
     }
 }
 
-fn show(session: &mut Session<'_>, page: &InspectedGroups, is_first: bool) -> Result<(), Failure> {
+fn show(session: &mut Session<'_>, page: &GroupsPage, is_first: bool) -> Result<(), Failure> {
     if session.screen.is_json() {
         return page.groups.iter().try_for_each(|group| session.screen.json(group));
     }
@@ -120,7 +120,7 @@ fn show(session: &mut Session<'_>, page: &InspectedGroups, is_first: bool) -> Re
     session.screen.table(&["GROUP", "WAITING", "SEATS", "STATE"], page.groups.iter().map(row).collect())
 }
 
-fn row(group: &InspectedGroup) -> Vec<comfy_table::Cell> {
+fn row(group: &GroupSummary) -> Vec<comfy_table::Cell> {
     let stopped = group.stopped_by.as_ref().map(|job| format!("stopped by {}", cut(job.as_str(), 60)));
     let paused =
         group.pause.as_ref().map(|Pause { by, reason, .. }| format!("paused by {}: {}", cut(by, 40), cut(reason, 60)));

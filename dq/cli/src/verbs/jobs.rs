@@ -2,7 +2,7 @@
 
 use clap::Args;
 use comfy_table::Cell;
-use dq::inspect::{Cursor, InspectedJob, JobsPage};
+use dq::inspect::{Cursor, JobSummary, JobsPage};
 use dq::job::{State, TopicName};
 use dq::time::Timestamp;
 use serde::Serialize;
@@ -37,7 +37,7 @@ pub struct JobsArguments {
     pub all: bool,
     /// Start after this cursor, which the previous page printed
     #[arg(long, value_name = "CURSOR", value_parser = cursor::read)]
-    pub after: Option<Cursor>,
+    pub cursor: Option<Cursor>,
 }
 
 /// What `--json` writes behind the jobs of a page.
@@ -61,12 +61,12 @@ pub(crate) async fn run(session: &mut Session<'_>, arguments: &JobsArguments) ->
     let filter = arguments.filters.filter();
     let seen = inspector.topic(name).await?;
     doubt(session, &seen);
-    let (mut after, mut shown, mut looked_at) = (arguments.after.clone(), 0, 0);
+    let (mut after, mut shown, mut looked_at) = (arguments.cursor.clone(), 0, 0);
     loop {
         let page = inspector.jobs(name, state, &filter, after.take()).await?;
         shown += page.jobs.len();
         looked_at += page.looked_at;
-        write(session, state, &page, seen.clock)?;
+        write(session, state, &page, seen.store_time)?;
         session.screen.flush()?;
         match page.next {
             Some(next) if arguments.all => after = Some(next),
@@ -79,7 +79,7 @@ pub(crate) async fn run(session: &mut Session<'_>, arguments: &JobsArguments) ->
                         let words = arguments.filters.words();
                         let (name, state) = (quoted(name), word_of(STATES, &arguments.state));
                         let next = cursor::word(&next);
-                        session.screen.say(format_args!("more: dq jobs {name} --state {state}{words} --after {next}"));
+                        session.screen.say(format_args!("more: dq jobs {name} --state {state}{words} --cursor {next}"));
                     }
                 }
                 return Ok(());
@@ -114,7 +114,7 @@ const fn time_head(state: State) -> &'static str {
     }
 }
 
-fn row(job: &InspectedJob, now: Timestamp) -> Vec<Cell> {
+fn row(job: &JobSummary, now: Timestamp) -> Vec<Cell> {
     let place = match (&job.node, job.at) {
         (Some(node), _) => node.to_string(),
         (None, Some(at)) => beside(at, now),

@@ -12,14 +12,14 @@ use crate::session::Session;
 
 /// The arguments of `dq limit`.
 #[derive(Debug, Args)]
-#[command(group = ArgGroup::new("limits").args(["concurrency", "rate", "max_waiting", "group_concurrency", "group_rate", "group_max_waiting", "group_burst"]).multiple(true))]
+#[command(group = ArgGroup::new("limits").args(["cluster_concurrency", "rate", "max_waiting", "group_concurrency", "group_rate", "group_max_waiting", "group_burst"]).multiple(true))]
 pub struct LimitArguments {
     /// The topic
     #[arg(value_name = "TOPIC")]
     pub topic: TopicName,
     /// How many jobs may run at a time on all nodes
     #[arg(long, value_name = "JOBS")]
-    pub concurrency: Option<usize>,
+    pub cluster_concurrency: Option<usize>,
     /// How many jobs all nodes may start within a period, such as 100/s or "1000/h, burst 50"
     #[arg(long)]
     pub rate: Option<Rate>,
@@ -38,7 +38,7 @@ pub struct LimitArguments {
     /// How many more jobs of a group may run while no other job is due, 0 to 100
     #[arg(long, value_name = "JOBS")]
     pub group_burst: Option<usize>,
-    /// Clear this limit, so that the code says it again: concurrency, rate, waiting, group_concurrency, group_rate, group_waiting or group_burst
+    /// Clear this limit, so that the code says it again: cluster_concurrency, rate, max_waiting, group_concurrency, group_rate, group_max_waiting or group_burst
     #[arg(long, value_name = "LIMIT")]
     pub clear: Vec<LimitKind>,
     /// Why, for those who wonder later
@@ -59,12 +59,12 @@ pub(crate) async fn run(session: &mut Session<'_>, arguments: &LimitArguments) -
     let provider = session.provider().await?;
     let topic = arguments.topic.as_str();
     let jobs = provider.topic(topic)?;
-    let set = arguments.concurrency.map(Limit::Concurrency).into_iter();
+    let set = arguments.cluster_concurrency.map(Limit::ClusterConcurrency).into_iter();
     let set = set.chain(arguments.rate.map(Limit::Rate));
-    let set = set.chain(arguments.max_waiting.map(Limit::Waiting));
+    let set = set.chain(arguments.max_waiting.map(Limit::MaxWaiting));
     let set = set.chain(arguments.group_concurrency.map(Limit::GroupConcurrency));
     let set = set.chain(arguments.group_rate.map(Limit::GroupRate));
-    let set = set.chain(arguments.group_max_waiting.map(Limit::GroupWaiting));
+    let set = set.chain(arguments.group_max_waiting.map(Limit::GroupMaxWaiting));
     let set: Vec<_> = set.chain(arguments.group_burst.map(Limit::GroupBurst)).collect();
     if set.is_empty() && arguments.clear.is_empty() {
         let limits = jobs.state().await?.limits;

@@ -1,7 +1,7 @@
 //! `dq nodes`.
 
 use clap::Args;
-use dq::inspect::{InspectedNode, InspectedNodes};
+use dq::inspect::{NodeSummary, NodesPage};
 use dq::job::TopicName;
 use serde::Serialize;
 
@@ -19,7 +19,7 @@ pub struct NodesArguments {
     pub topic: TopicName,
     /// Start after this node
     #[arg(long, value_name = "NODE")]
-    pub after: Option<String>,
+    pub cursor: Option<String>,
     /// Reads page after page; otherwise the first 100 nodes that hold jobs
     #[arg(long)]
     pub all: bool,
@@ -30,13 +30,13 @@ pub struct NodesArguments {
 struct NodeLine<'a> {
     holds_jobs: bool,
     #[serde(flatten)]
-    node: &'a InspectedNode,
+    node: &'a NodeSummary,
 }
 
 /// Lists the nodes of a topic. Those that wait for the next job are in the first page.
 pub(crate) async fn run(session: &mut Session<'_>, arguments: &NodesArguments) -> Result<(), Failure> {
     let inspector = session.provider().await?.inspect();
-    let mut after = arguments.after.clone();
+    let mut after = arguments.cursor.clone();
     loop {
         let page = inspector.nodes(arguments.topic.as_str(), after.as_deref()).await?;
         show(session, &page, after.is_none())?;
@@ -44,13 +44,13 @@ pub(crate) async fn run(session: &mut Session<'_>, arguments: &NodesArguments) -
         after = page.next;
         let Some(next) = &after else { return Ok(()) };
         if !arguments.all {
-            session.screen.say(format_args!("more: --after {}, or --all", safe(next)));
+            session.screen.say(format_args!("more: --cursor {}, or --all", safe(next)));
             return Ok(());
         }
     }
 }
 
-fn show(session: &mut Session<'_>, page: &InspectedNodes, is_first: bool) -> Result<(), Failure> {
+fn show(session: &mut Session<'_>, page: &NodesPage, is_first: bool) -> Result<(), Failure> {
     let holders = page.nodes.iter().map(|node| (true, node));
     let watchers = page.watchers.iter().filter(|_| is_first).map(|node| (false, node));
     let nodes: Vec<_> = holders.chain(watchers).collect();
@@ -66,13 +66,13 @@ fn show(session: &mut Session<'_>, page: &InspectedNodes, is_first: bool) -> Res
     }
     let rows = nodes.into_iter().map(|(holds_jobs, node)| {
         let what = if holds_jobs { "lease ends" } else { "comes again by" };
-        let until = format!("{what} {}", beside(node.until, page.clock));
+        let until = format!("{what} {}", beside(node.until, page.store_time));
         vec![
             cell(cut(node.node.as_str(), 120)),
             cell(node.version.as_deref().unwrap_or("?")),
-            cell(node.started.map_or_else(|| "?".into(), |started| beside(started, page.clock))),
+            cell(node.started.map_or_else(|| "?".into(), |started| beside(started, page.store_time))),
             number(node.jobs),
-            alarm(cell(until), node.until <= page.clock),
+            alarm(cell(until), node.until <= page.store_time),
         ]
     });
     session.screen.table(&["NODE", "DQ", "STARTED", "JOBS", "UNTIL"], rows.collect())

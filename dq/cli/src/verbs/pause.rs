@@ -43,7 +43,7 @@ impl PauseTerms {
     pub(super) async fn send(&self, pause: Call<ChangeTopic<Pause, true>>) -> Result<TopicChanged<Pause>, Failure> {
         let mut pause = pause.reason(self.reason.clone());
         if let Some(time) = self.lasting {
-            pause = pause.lasting(time);
+            pause = pause.for_duration(time);
         }
         if let Some(until) = self.until {
             pause = pause.until(until);

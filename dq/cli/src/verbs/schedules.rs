@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use comfy_table::Cell;
 use dq::job::TopicName;
-use dq::provider::{CallError, Refusal, ScheduleDetails, SeenSchedule};
+use dq::provider::{CallError, Refusal, ScheduleDetails, ScheduleInfo};
 use dq::schedule::{SchedulePause, Times};
 use dq::time::Timestamp;
 use serde::Serialize;
@@ -24,7 +24,7 @@ pub enum SchedulesCommand {
         topic: TopicName,
         /// Start after this schedule
         #[arg(long, value_name = "NAME")]
-        after: Option<String>,
+        cursor: Option<String>,
         /// Reads page after page
         #[arg(long)]
         all: bool,
@@ -68,7 +68,7 @@ struct ScheduleLine<'a> {
 }
 
 impl<'a> ScheduleLine<'a> {
-    fn new(seen: &'a SeenSchedule) -> Self {
+    fn new(seen: &'a ScheduleInfo) -> Self {
         let (details, unreadable) = match &seen.details {
             Ok(details) => (Some(details), None),
             Err(reason) => (None, Some(reason.as_str())),
@@ -90,8 +90,8 @@ impl<'a> ScheduleLine<'a> {
 pub(crate) async fn run(session: &mut Session<'_>, command: &SchedulesCommand) -> Result<(), Failure> {
     let provider = session.provider().await?;
     match command {
-        SchedulesCommand::List { topic, after, all } => {
-            list(session, &provider.topic(topic.as_str())?, after.as_deref(), *all).await
+        SchedulesCommand::List { topic, cursor, all } => {
+            list(session, &provider.topic(topic.as_str())?, cursor.as_deref(), *all).await
         }
         SchedulesCommand::Pause { which, reason } => {
             let paused = provider.topic(which.topic.as_str())?.pause_schedule(&which.name, reason);
@@ -124,7 +124,7 @@ fn missing(error: CallError) -> Failure {
     }
 }
 
-fn changed(session: &mut Session<'_>, seen: &SeenSchedule, how: &str) -> Result<(), Failure> {
+fn changed(session: &mut Session<'_>, seen: &ScheduleInfo, how: &str) -> Result<(), Failure> {
     if session.screen.is_json() {
         return session.screen.json(&ScheduleLine::new(seen));
     }
@@ -156,7 +156,7 @@ async fn list(
         session.screen.flush()?;
         match page.last() {
             Some(last) if !all && page.len() == 100 => {
-                session.screen.say(format_args!("perhaps more: --after {}, or --all", safe(&last.name)));
+                session.screen.say(format_args!("perhaps more: --cursor {}, or --all", safe(&last.name)));
                 return Ok(());
             }
             _ => {}
@@ -168,7 +168,7 @@ async fn list(
     Ok(())
 }
 
-fn row(seen: &SeenSchedule, now: Timestamp) -> Vec<Cell> {
+fn row(seen: &ScheduleInfo, now: Timestamp) -> Vec<Cell> {
     let name = cell(cut(&seen.name, 60));
     match &seen.details {
         Ok(details) => {

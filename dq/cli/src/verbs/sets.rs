@@ -2,7 +2,7 @@
 
 use clap::Args;
 use dq::job::TopicName;
-use dq::provider::SetSeen;
+use dq::provider::JobSetSummary;
 
 use crate::failure::Failure;
 use crate::safe::{cut, safe};
@@ -51,9 +51,9 @@ pub(crate) async fn run(session: &mut Session<'_>, arguments: &SetsArguments) ->
     Ok(())
 }
 
-fn row(set: &SetSeen) -> Vec<comfy_table::Cell> {
+fn row(set: &JobSetSummary) -> Vec<comfy_table::Cell> {
     let counts = &set.counts;
     let numbers = [counts.members, counts.acked, counts.dead, counts.left, counts.waits_for()];
     let numbers = numbers.map(|count| number(usize::try_from(count).unwrap_or(usize::MAX)));
-    [cell(cut(set.set.as_str(), 60)), cell(set.state.word())].into_iter().chain(numbers).collect()
+    [cell(cut(set.set.as_str(), 60)), cell(set.state.as_str())].into_iter().chain(numbers).collect()
 }

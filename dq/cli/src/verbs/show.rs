@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use clap::Args;
 use dq::Provider;
-use dq::inspect::{InspectedJob, PastMove};
+use dq::inspect::{HistoryEntry, JobSummary};
 use dq::job::{KeptState, Priority, TopicName, Weight};
 use dq::time::Timestamp;
 use serde::Serialize;
@@ -44,7 +44,7 @@ pub struct ShowArguments {
 #[derive(Debug, Serialize)]
 struct Shown<'a> {
     #[serde(flatten)]
-    job: &'a InspectedJob,
+    job: &'a JobSummary,
     #[serde(skip_serializing_if = "Option::is_none")]
     payload: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -53,8 +53,8 @@ struct Shown<'a> {
     kept_state: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     result: Option<Box<RawValue>>,
-    #[serde(skip_serializing_if = "<[PastMove]>::is_empty")]
-    history: &'a [PastMove],
+    #[serde(skip_serializing_if = "<[HistoryEntry]>::is_empty")]
+    history: &'a [HistoryEntry],
 }
 
 /// Shows a job.
@@ -117,7 +117,7 @@ async fn secrets_of(provider: &Provider, topic: &TopicName, id: &str) -> Result<
     Ok(Some((bytes.to_vec(), left.map(|left| left.map(text)))))
 }
 
-fn lines(session: &mut Session<'_>, topic: &TopicName, job: &InspectedJob) -> Result<(), Failure> {
+fn lines(session: &mut Session<'_>, topic: &TopicName, job: &JobSummary) -> Result<(), Failure> {
     let screen = &mut session.screen;
     let (id, state, now) = (safe(job.id.as_str()), job.state, Timestamp::from(SystemTime::now()));
     let title = screen.bold(&format!("{topic} {id}"));
@@ -166,7 +166,7 @@ fn lines(session: &mut Session<'_>, topic: &TopicName, job: &InspectedJob) -> Re
 }
 
 /// What happened to a job, where its topic keeps that.
-fn timeline(session: &mut Session<'_>, history: &[PastMove]) -> Result<(), Failure> {
+fn timeline(session: &mut Session<'_>, history: &[HistoryEntry]) -> Result<(), Failure> {
     for (n, past) in history.iter().enumerate() {
         let label = if n == 0 { "history" } else { "" };
         session.screen.line(format_args!("{label:<10}{} {}", past.at, safe(&past.to_string())))?;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use dq::inspect::{Bucket, Past, PastSpan, Timeline};
+use dq::inspect::{Bucket, RunStats, StatsBucket, Timeline};
 use dq::job::TopicName;
 use dq::time::Timestamp;
 use serde::Serialize;
@@ -14,7 +14,7 @@ use crate::session::Session;
 use crate::when::{short, whole_seconds};
 
 /// The columns of a bar where the output is no terminal, and at most.
-const LONGEST_BAR: u16 = 60;
+const MAX_BAR: u16 = 60;
 
 /// The columns beside a bar.
 const BESIDE: u16 = 46;
@@ -49,19 +49,18 @@ pub enum Scale {
 struct Both {
     #[serde(flatten)]
     timeline: Timeline,
-    past: Option<Past>,
+    past: Option<RunStats>,
 }
 
 /// Shows how many jobs ran when, and fall due when.
 pub(crate) async fn run(session: &mut Session<'_>, arguments: &TimelineArguments) -> Result<(), Failure> {
     let inspector = session.provider().await?.inspect();
-    let past = inspector.past(arguments.topic.as_str()).await?;
+    let past = inspector.run_stats(arguments.topic.as_str()).await?;
     let timeline = inspector.timeline(arguments.topic.as_str()).await?;
     if session.screen.is_json() {
         return session.screen.json(&Both { timeline, past });
     }
-    let bar =
-        if session.screen.is_terminal() { width().saturating_sub(BESIDE).clamp(10, LONGEST_BAR) } else { LONGEST_BAR };
+    let bar = if session.screen.is_terminal() { width().saturating_sub(BESIDE).clamp(10, MAX_BAR) } else { MAX_BAR };
     for line in lines(&timeline, past.as_ref(), arguments.scale, usize::from(bar)) {
         session.screen.line(line)?;
     }
@@ -69,8 +68,8 @@ pub(crate) async fn run(session: &mut Session<'_>, arguments: &TimelineArguments
 }
 
 /// The lines, what is behind first, with the empty spans in a row as one.
-fn lines(timeline: &Timeline, past: Option<&Past>, by: Scale, columns: usize) -> Vec<String> {
-    let (buckets, behind): (_, &[PastSpan]) = match by {
+fn lines(timeline: &Timeline, past: Option<&RunStats>, by: Scale, columns: usize) -> Vec<String> {
+    let (buckets, behind): (_, &[StatsBucket]) = match by {
         Scale::Minute => (&timeline.minutes, past.map_or(&[], |past| &past.minutes.spans)),
         Scale::Hour => (&timeline.hours, past.map_or(&[], |past| &past.hours.spans)),
         Scale::Day => (&timeline.days, &[]),
@@ -113,12 +112,12 @@ fn lines(timeline: &Timeline, past: Option<&Past>, by: Scale, columns: usize) ->
     lines
 }
 
-fn ran(span: &PastSpan) -> usize {
+fn ran(span: &StatsBucket) -> usize {
     usize::try_from(span.ran).unwrap_or(usize::MAX)
 }
 
 /// How late the jobs of a span were, and what became of them.
-fn how(span: &PastSpan) -> String {
+fn how(span: &StatsBucket) -> String {
     let late =
         span.p99_lateness.map_or_else(|| "none claimed".into(), |most| format!("99 % up to {} late", in_short(most)));
     let of = |number: u64, what: &str| match number {

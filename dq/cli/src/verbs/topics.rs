@@ -1,7 +1,7 @@
 //! `dq topics`.
 
 use clap::Args;
-use dq::inspect::InspectedTopic;
+use dq::inspect::TopicSummary;
 use dq::job::TopicName;
 
 use crate::failure::Failure;
@@ -15,7 +15,7 @@ use crate::when::{beside, short};
 pub struct TopicsArguments {
     /// Start after this topic
     #[arg(long, value_name = "TOPIC")]
-    pub after: Option<String>,
+    pub cursor: Option<String>,
     /// Reads page after page; otherwise the first 18 topics
     #[arg(long)]
     pub all: bool,
@@ -27,7 +27,7 @@ const HEAD: [&str; 9] = ["TOPIC", "DELAYED", "READY", "RUNNING", "UNACKED", "DEA
 pub(crate) async fn run(session: &mut Session<'_>, arguments: &TopicsArguments) -> Result<(), Failure> {
     let provider = session.provider().await?;
     let inspector = provider.inspect();
-    let mut after = arguments.after.clone();
+    let mut after = arguments.cursor.clone();
     let mut is_first = true;
     loop {
         let page = inspector.topics(after.as_deref()).await?;
@@ -45,13 +45,13 @@ pub(crate) async fn run(session: &mut Session<'_>, arguments: &TopicsArguments) 
         after = page.next;
         let Some(next) = &after else { return Ok(()) };
         if !arguments.all {
-            session.screen.say(format_args!("more: --after {next}, or --all"));
+            session.screen.say(format_args!("more: --cursor {next}, or --all"));
             return Ok(());
         }
     }
 }
 
-fn row(topic: &InspectedTopic) -> Vec<comfy_table::Cell> {
+fn row(topic: &TopicSummary) -> Vec<comfy_table::Cell> {
     vec![
         cell(&topic.topic),
         right(waiting(topic)),
@@ -66,7 +66,7 @@ fn row(topic: &InspectedTopic) -> Vec<comfy_table::Cell> {
 }
 
 /// How many jobs wait, and how many may if the store has a limit.
-pub(crate) fn waiting(topic: &InspectedTopic) -> String {
+pub(crate) fn waiting(topic: &TopicSummary) -> String {
     match topic.state.waiting() {
         Some(limit) => format!("{}/{}", grouped(topic.delayed), grouped(limit)),
         None if topic.delayed == 0 => "-".into(),
@@ -75,13 +75,13 @@ pub(crate) fn waiting(topic: &InspectedTopic) -> String {
 }
 
 /// Whether the state of a topic is a warning.
-pub(crate) fn needs_attention(topic: &InspectedTopic) -> bool {
-    topic.state.pause.is_some() || topic.needs_listener() || topic.error.is_some() || topic.is_full()
+pub(crate) fn needs_attention(topic: &TopicSummary) -> bool {
+    topic.state.pause.is_some() || topic.needs_listener() || topic.error.is_some() || topic.at_capacity()
 }
 
 /// Why a topic cannot be read; or whether it is paused or drains, by whom and why, is full, lets due jobs wait for a limit, or lacks a
 /// listener, in a few words.
-pub(crate) fn state(topic: &InspectedTopic) -> String {
+pub(crate) fn state(topic: &TopicSummary) -> String {
     if let Some(error) = &topic.error {
         return cut(error, 200);
     }
@@ -89,10 +89,14 @@ pub(crate) fn state(topic: &InspectedTopic) -> String {
     let pause = topic.state.pause.as_ref().map(|pause| stopped("paused", &pause.by, &pause.reason));
     let drain = topic.state.drain.as_ref().map(|drain| stopped("drains", &drain.by, &drain.reason));
     let unserved = topic.needs_listener().then(|| "no node listens".into());
-    let full = topic.is_full().then(|| "full: adds are refused".into());
-    let shut = topic.shut.map(|limit| format!("{limit} of {limit} run, and due jobs wait"));
-    let spent = topic.opens.filter(|opens| topic.ready > 0 && *opens > topic.clock).map(|_| "its rate is spent".into());
-    let blocked = (topic.blocked > 0).then(|| format!("{} due jobs wait for their groups", grouped(topic.blocked)));
+    let full = topic.at_capacity().then(|| "full: adds are refused".into());
+    let shut = topic.slot_limit_reached.map(|limit| format!("{limit} of {limit} run, and due jobs wait"));
+    let spent = topic
+        .rate_opens_at
+        .filter(|opens| topic.ready > 0 && *opens > topic.store_time)
+        .map(|_| "its rate is spent".into());
+    let blocked = (topic.blocked_by_group > 0)
+        .then(|| format!("{} due jobs wait for their groups", grouped(topic.blocked_by_group)));
     let words: Vec<_> = [pause, drain, full, shut, spent, blocked, unserved].into_iter().flatten().collect();
     if words.is_empty() { "-".into() } else { words.join("; ") }
 }
@@ -107,7 +111,8 @@ pub(crate) async fn run_one(session: &mut Session<'_>, topic: &TopicName) -> Res
         return screen.json(&seen);
     }
     screen.table(&HEAD, vec![row(&seen)])?;
-    let head = seen.head.map_or_else(|| "no job waits".into(), |head| format!("due {}", beside(head, seen.clock)));
+    let head =
+        seen.next_due.map_or_else(|| "no job waits".into(), |head| format!("due {}", beside(head, seen.store_time)));
     screen.line(format_args!("earliest job: {head}"))?;
     if let Some(delay) = &seen.state.delay {
         screen.line(format_args!("default delay: {}, set by {}", short(delay.delay), cut(&delay.by, 80)))?;
@@ -118,18 +123,18 @@ pub(crate) async fn run_one(session: &mut Session<'_>, topic: &TopicName) -> Res
     let nodes = seen.nodes.iter().map(|node| ("lease ends", node));
     let watchers = seen.watchers.iter().map(|node| ("comes again by", node));
     let rows = nodes.chain(watchers).map(|(what, node)| {
-        let until = format!("{what} {}", beside(node.until, seen.clock));
-        vec![cell(&node.node), number(node.jobs), alarm(cell(until), node.until <= seen.clock)]
+        let until = format!("{what} {}", beside(node.until, seen.store_time));
+        vec![cell(&node.node), number(node.jobs), alarm(cell(until), node.until <= seen.store_time)]
     });
     screen.table(&["NODE", "JOBS", "UNTIL"], rows.collect())?;
-    match seen.holders.saturating_sub(seen.nodes.len()) {
+    match seen.nodes_holding.saturating_sub(seen.nodes.len()) {
         0 => Ok(()),
         more => screen.line(format_args!("and {more} more nodes with jobs")),
     }
 }
 
 /// Says on stderr that a topic may be misspelled, if the store has nothing of it.
-pub(crate) fn doubt(session: &Session<'_>, topic: &InspectedTopic) {
+pub(crate) fn doubt(session: &Session<'_>, topic: &TopicSummary) {
     let jobs = topic.delayed + topic.running + topic.unacked + topic.dead + topic.done + topic.broadcasts;
     if jobs == 0 && topic.nodes.is_empty() && topic.watchers.is_empty() && !session.screen.is_json() {
         let name = &topic.topic;

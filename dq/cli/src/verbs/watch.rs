@@ -2,7 +2,7 @@
 
 use clap::Args;
 use dq::job::TopicName;
-use dq::provider::{Event, Events, JobMove};
+use dq::provider::{Event, Events, Transition};
 
 use crate::failure::Failure;
 use crate::safe::safe;
@@ -48,7 +48,7 @@ fn line(event: &Event) -> String {
     match event {
         Event::Job { at, id, what } => {
             let late = match what {
-                JobMove::Claimed { due, .. } => format!(" {} late,", short(at.since(*due))),
+                Transition::Claimed { due, .. } => format!(" {} late,", short(at.since(*due))),
                 _ => String::new(),
             };
             format!("{} {}{late} {}", whole_seconds(*at), safe(id.as_str()), safe(&what.to_string()))

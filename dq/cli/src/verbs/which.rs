@@ -1,7 +1,7 @@
 //! Which jobs a verb is about.
 
 use clap::Args;
-use dq::inspect::{Cursor, InspectedTopic, JobFilter};
+use dq::inspect::{Cursor, JobFilter, TopicSummary};
 use dq::job::{State, TopicName};
 use dq::time::Timestamp;
 
@@ -78,7 +78,7 @@ pub struct Target {
     #[arg(value_name = "TOPIC")]
     pub topic: TopicName,
     /// The id of one job
-    #[arg(value_name = "ID", conflicts_with_all = ["id_prefix", "header", "error", "attempts", "from", "until", "all", "after", "state"])]
+    #[arg(value_name = "ID", conflicts_with_all = ["id_prefix", "header", "error", "attempts", "from", "until", "all", "cursor", "state"])]
     pub id: Option<String>,
     /// Change the job only if it has this version, which `dq show` names
     #[arg(long, value_name = "VERSION", requires = "id")]
@@ -91,18 +91,18 @@ pub struct Target {
     pub all: bool,
     /// Continue after this cursor, which an interrupted command printed
     #[arg(long, value_name = "CURSOR", value_parser = cursor::read)]
-    pub after: Option<Cursor>,
+    pub cursor: Option<Cursor>,
 }
 
 impl Target {
     /// Whether it says neither which job nor which jobs.
     pub(crate) fn says_nothing(&self) -> bool {
-        self.id.is_none() && !self.all && self.after.is_none() && self.filters.is_empty()
+        self.id.is_none() && !self.all && self.cursor.is_none() && self.filters.is_empty()
     }
 }
 
 /// How many jobs of a state a topic has.
-pub(crate) const fn count(topic: &InspectedTopic, state: State) -> usize {
+pub(crate) const fn count(topic: &TopicSummary, state: State) -> usize {
     match state {
         State::Delayed => topic.delayed,
         State::Running => topic.running,

@@ -103,7 +103,7 @@ fn an_interrupted_change_prints_the_command_that_goes_on() {
     server.command(&["CLIENT", "UNPAUSE"]);
     assert_eq!(ended.code, Some(130), "{ended:?}");
     let go_on = ended.stderr.split("continue with: dq ").nth(1).unwrap().trim();
-    assert!(go_on.contains("--after "), "{go_on}");
+    assert!(go_on.contains("--cursor "), "{go_on}");
     let line = format!("{} {go_on} --yes {}", env!("CARGO_BIN_EXE_dq"), frame.join(" "));
     assert!(Command::new("sh").args(["-c", &line]).stdout(Stdio::null()).status().unwrap().success());
     assert_eq!(delayed(), ":20000");

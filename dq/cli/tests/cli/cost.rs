@@ -45,7 +45,7 @@ fn a_verb_that_looks_at_100_000_jobs_takes_at_most_20_commands() {
     let shop = Shop(server.url());
     let looks: [&[&str]; 14] = [
         &["topics"],
-        &["topics", "--after", "topic-10"],
+        &["topics", "--cursor", "topic-10"],
         &["topic", "orders"],
         &["nodes", "orders"],
         &["jobs", "orders"],

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use dq::job::{Fence, JobId, NodeId, ProducerId, Sequence, TopicKey, TopicName, limits};
 use dq::store::file::FileStore;
-use dq::store::step::{Change, Outcome, Reconcile, RejoinDue, Sequenced, Settle, Transfer, USUAL_BYTES, Verdict};
+use dq::store::step::{Change, DEFAULT_BYTES, Outcome, Reconcile, RejoinDue, Sequenced, Settle, Transfer, Verdict};
 use dq::store::{
-    AddOutcome, BatchAnswer, CopyPlace, FollowUpBatch, FollowUpOutcome, FollowUps, Import, JobCopy, MOST_AHEAD, NewJob,
-    Numbered, OnDead, OnDuplicate, OutboxEntry, OutboxPosition, SetChange, SetVerb, Store, relay_of,
+    AddOutcome, BatchAnswer, CopyPlace, FollowUpBatch, FollowUpBatches, FollowUpOutcome, Import, JobCopy, MAX_AHEAD,
+    NewJob, Numbered, OnDead, OnDuplicate, OutboxEntry, OutboxPosition, SetChange, SetVerb, Store, relay_of,
 };
 use dq::time::Timestamp;
 use dq_tests::file::Folder;
@@ -34,7 +34,7 @@ fn job(sample: &Sample) -> Option<NewJob> {
 }
 
 fn packed(target: &TopicKey, batch: &FollowUpBatch) -> dq::store::Packed {
-    let mut follow_ups = FollowUps::default();
+    let mut follow_ups = FollowUpBatches::default();
     follow_ups.push(target.topic.clone(), batch);
     follow_ups.parts()[0].1.clone()
 }
@@ -134,7 +134,7 @@ impl Doors<'_> {
             self.import(number, &sample, copy, 0).await;
         }
         // As far ahead of the clock as a door lets in.
-        let fence = Sample { limit: limits::FENCE, size: self.clock + MOST_AHEAD };
+        let fence = Sample { limit: limits::FENCE, size: self.clock + MAX_AHEAD };
         let copy = JobCopy {
             id: JobId::new("ahead").unwrap(),
             record: fence.record(),
@@ -176,7 +176,7 @@ impl Doors<'_> {
                 let metadata = (change != Change::Rollback).then_some(metadata);
                 let outcomes = vec![Outcome { id: claim.id.clone(), token: claim.token, change, metadata }];
                 let settled =
-                    link.step(Settle { last_seen, lease: MINUTE, bytes: USUAL_BYTES, outcomes }).await.unwrap();
+                    link.step(Settle { last_seen, lease: MINUTE, bytes: DEFAULT_BYTES, outcomes }).await.unwrap();
                 assert_eq!(settled.verdicts, [Verdict::Done], "{name} {}", claim.id);
             }
         }

@@ -6,9 +6,9 @@ use std::time::Duration;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use dq::job::{Codec, JobId, Metadata, NodeId, ProducerId, Record, Sequence, TopicKey, TopicName, limits};
-use dq::store::step::{Change, Ending, Outcome, Reconcile, Sequenced, Settle, Transfer, USUAL_BYTES};
+use dq::store::step::{Change, DEFAULT_BYTES, Ending, Outcome, Reconcile, Sequenced, Settle, Transfer};
 use dq::store::{
-    BatchAnswer, Command, CommandKind, FollowUpBatch, FollowUps, MOST_AHEAD, NewJob, Numbered, Store, relay_of,
+    BatchAnswer, Command, CommandKind, FollowUpBatch, FollowUpBatches, MAX_AHEAD, NewJob, Numbered, Store, relay_of,
 };
 use dq_cli::failure::Failure;
 use dq_cli::import;
@@ -40,14 +40,14 @@ async fn run_with(store: &dyn Store, follow_ups: &[(&str, &str)]) {
     let Sequenced::Done(page) = node.step(reconcile).await.unwrap() else { panic!("a first reconcile is let in") };
     let transfer = Transfer::new(page.lease_status.sequence, 1, MINUTE);
     let Sequenced::Done(transferred) = node.step(transfer).await.unwrap() else { panic!("the node is up to date") };
-    let mut follows = FollowUps::default();
+    let mut follows = FollowUpBatches::default();
     for (target, name) in follow_ups {
         follows.push(topic(target).topic, &FollowUpBatch::Add(vec![job(name)]));
     }
     let claim = &transferred.claims[0];
     let change = Change::Then(Ending::Ack, Arc::new(follows));
     let outcomes = vec![Outcome { id: claim.id.clone(), token: claim.token, change, metadata: None }];
-    let settle = Settle { last_seen: transferred.lease_status.sequence, lease: MINUTE, bytes: USUAL_BYTES, outcomes };
+    let settle = Settle { last_seen: transferred.lease_status.sequence, lease: MINUTE, bytes: DEFAULT_BYTES, outcomes };
     node.step(settle).await.unwrap();
 }
 
@@ -99,7 +99,7 @@ async fn an_import_names_the_follow_ups_that_a_topic_refuses() {
 
 /// An export with one line of follow-ups of `orders` for `mail`.
 fn export_with(position: u64, after: u64, jobs: &[NewJob]) -> String {
-    let mut follows = FollowUps::default();
+    let mut follows = FollowUpBatches::default();
     follows.push(topic("mail").topic, &FollowUpBatch::Add(jobs.to_vec()));
     let batch = BASE64_STANDARD.encode(follows.parts()[0].1.as_bytes());
     let line = format!(
@@ -150,7 +150,7 @@ async fn an_import_names_follow_ups_that_come_too_late_unless_an_earlier_one_bro
 #[tokio::test]
 async fn an_import_cuts_back_positions_that_are_ahead_of_the_clock_if_it_may_and_reports_it() {
     let store = memory();
-    let ahead = store.counts(&topic("mail")).await.unwrap().clock.as_millis() * 1_000 + 400 * MOST_AHEAD;
+    let ahead = store.counts(&topic("mail")).await.unwrap().clock.as_millis() * 1_000 + 400 * MAX_AHEAD;
     let text = export_with(ahead, 0, &[job("b")]);
     let Err(Failure::Line { why, .. }) = tried(&*store, &text, false).await else { panic!("it is ahead") };
     assert!(why.contains(&ahead.to_string()) && why.contains("--cut-ahead"), "{why}");
@@ -159,7 +159,7 @@ async fn an_import_cuts_back_positions_that_are_ahead_of_the_clock_if_it_may_and
     assert!(report.to_string().contains("1 numbers (fences,"), "{report}");
     assert!(has(&*store, "mail", "b").await);
     let arrived = store.arrived(&topic("mail"), &key().topic).await.unwrap();
-    assert!((1..ahead - 399 * MOST_AHEAD).contains(&arrived.at), "{arrived}");
+    assert!((1..ahead - 399 * MAX_AHEAD).contains(&arrived.at), "{arrived}");
 }
 
 #[tokio::test]

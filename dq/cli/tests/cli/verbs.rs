@@ -57,7 +57,7 @@ fn on_each_store(name: &str, test: impl Fn(&Shop)) {
 /// Every verb that only looks.
 const LOOKS: [&[&str]; 14] = [
     &["topics"],
-    &["topics", "--after", "mails"],
+    &["topics", "--cursor", "mails"],
     &["topic", "orders"],
     &["nodes", "orders"],
     &["jobs", "orders"],
@@ -110,7 +110,7 @@ fn pages_lead_on_and_filters_say_how_far_they_looked() {
         let page = shop.json(&["jobs", "orders"]);
         let next = page.last().unwrap()["page"]["next"].as_str().unwrap().to_owned();
         assert_eq!((page.len(), page[0]["id"].as_str(), page[5]["id"].as_str()), (101, Some("due0"), Some("later000")));
-        let second = shop.json(&["jobs", "orders", "--after", &next]);
+        let second = shop.json(&["jobs", "orders", "--cursor", &next]);
         assert_eq!(second[0]["id"], "later095");
         let all = shop.json(&["jobs", "orders", "--all"]);
         assert_eq!(all.iter().filter(|line| line.get("id").is_some()).count(), 255);
@@ -213,30 +213,37 @@ fn a_pause_says_who_and_why_and_a_resume_ends_it() {
 #[test]
 fn a_limit_of_what_runs_is_set_and_taken_away() {
     on_each_store("limit", |shop| {
-        let set = shop.json(&["limit", "orders", "--concurrency", "3", "--reason", "the bank asked", "--by", "anna"]);
+        let set =
+            shop.json(&["limit", "orders", "--cluster-concurrency", "3", "--reason", "the bank asked", "--by", "anna"]);
         let now = &set[0]["now"][0];
-        assert_eq!((&now["kind"], &now["value"], &now["by"]), (&"concurrency".into(), &3.into(), &"anna".into()));
-        let both = shop.wrote(&["limit", "orders", "--concurrency", "4", "--max-waiting", "500"]);
+        assert_eq!(
+            (&now["kind"], &now["value"], &now["by"]),
+            (&"cluster_concurrency".into(), &3.into(), &"anna".into())
+        );
+        let both = shop.wrote(&["limit", "orders", "--cluster-concurrency", "4", "--max-waiting", "500"]);
         let [runs, waits] = both.lines().collect::<Vec<_>>().try_into().unwrap();
-        assert!(runs.starts_with("concurrency: 4 jobs at a time on all nodes, set by "), "{both}");
+        assert!(runs.starts_with("cluster_concurrency: 4 jobs at a time on all nodes, set by "), "{both}");
         assert!(runs.contains("; before: 3 jobs at a time on all nodes, set by anna at "), "{both}");
         assert!(runs.ends_with(": the bank asked"), "{both}");
-        assert!(waits.starts_with("waiting: 500 waiting jobs, set by "), "{both}");
+        assert!(waits.starts_with("max_waiting: 500 waiting jobs, set by "), "{both}");
         assert_eq!(shop.json(&["topic", "orders"])[0]["state"]["limits"][1]["value"], 500);
-        let cleared = shop.wrote(&["limit", "orders", "--clear", "concurrency"]);
-        assert!(cleared.starts_with("concurrency: as the code says; before: 4 jobs "), "{cleared}");
+        let cleared = shop.wrote(&["limit", "orders", "--clear", "cluster_concurrency"]);
+        assert!(cleared.starts_with("cluster_concurrency: as the code says; before: 4 jobs "), "{cleared}");
         let shown = shop.wrote(&["limit", "orders"]);
-        assert!(shown.starts_with("concurrency: as the code says\nrate: as the code says\nwaiting: 500 "), "{shown}");
+        assert!(
+            shown.starts_with("cluster_concurrency: as the code says\nrate: as the code says\nmax_waiting: 500 "),
+            "{shown}"
+        );
         let rate = shop.wrote(&["limit", "orders", "--rate", "1000/h, burst 50"]);
         assert!(rate.starts_with("rate: 1000/h, burst 50 on all nodes, set by "), "{rate}");
         assert_eq!(shop.json(&["topic", "orders"])[0]["state"]["limits"][0]["value"], "1000/h, burst 50");
         assert_eq!(shop.json(&["limit", "orders"])[0]["now"][1]["value"], 500);
-        assert_eq!(shop.ran(&["limit", "orders", "--concurrency", "0"]).code, 1);
+        assert_eq!(shop.ran(&["limit", "orders", "--cluster-concurrency", "0"]).code, 1);
         let groups = shop.wrote(&["limit", "orders", "--group-max-waiting", "1"]);
-        assert!(groups.starts_with("group_waiting: 1 waiting jobs of each group, set by "), "{groups}");
+        assert!(groups.starts_with("group_max_waiting: 1 waiting jobs of each group, set by "), "{groups}");
         shop.wrote(&["add", "orders", "1", "--group", "a"]);
         assert_eq!(shop.ran(&["add", "orders", "1", "--group", "a"]).code, 1);
-        shop.wrote(&["limit", "orders", "--clear", "group_waiting"]);
+        shop.wrote(&["limit", "orders", "--clear", "group_max_waiting"]);
         assert!(shop.wrote(&["topics"]).contains("/500"));
         shop.wrote(&["add", "orders", "1"]);
         shop.wrote(&["limit", "orders", "--max-waiting", "1"]);
@@ -287,7 +294,7 @@ fn groups_are_listed_paused_and_resumed() {
             (1, &1.into(), &serde_json::Value::Null)
         );
         assert!(shop.wrote(&["groups", "list", "orders"]).contains("customer-42"));
-        assert!(shop.wrote(&["groups", "list", "orders", "--after", "customer-42"]).is_empty());
+        assert!(shop.wrote(&["groups", "list", "orders", "--cursor", "customer-42"]).is_empty());
         let pause = ["groups", "pause", "orders", "customer-42", "--reason", "audit", "--by", "ann"];
         assert_eq!(shop.wrote(&pause), "customer-42 is paused by ann until `dq groups resume`: audit\n");
         assert!(shop.wrote(&["groups", "list", "orders"]).contains("paused by ann: audit"));
@@ -378,7 +385,7 @@ fn a_verb_has_no_argument_of_the_frame() {
     assert_eq!(ran(&["topics", "--store", "redis://127.0.0.1:1", "--app", "shop"]).code, 1);
 }
 
-/// A topic keeps histories, as a node with `history = 20` and `history_after = "1d"` tells the store.
+/// A topic keeps histories, as a node with `history_max = 20` and `history_retention = "1d"` tells the store.
 fn keep_histories(shop: &Shop, topic: &str) {
     let key = TopicKey { app: AppName::new("shop").unwrap(), topic: TopicName::new(topic).unwrap() };
     let setting = HistorySetting { moves: 20, after: Duration::from_secs(86_400) };

@@ -21,7 +21,7 @@ pub(crate) struct Stepped {
     pub(crate) changed: usize,
     /// Jobs that had gone or moved meanwhile.
     pub(crate) untouched: usize,
-    /// `after` of the next step; `null`: all is done.
+    /// `cursor` of the next step; `null`: all is done.
     pub(crate) next: Option<(u64, String)>,
 }
 
@@ -55,7 +55,7 @@ pub(crate) async fn step(
         BulkAction::RunNow => "bulk run_now",
         _ => "bulk reschedule",
     };
-    let caller = app.provider.acting_as(user.by());
+    let caller = app.provider.by(user.by());
     let mut bulk = caller.inspect().bulk(topic, state, filter, action)?;
     if let Some(after) = after {
         bulk = bulk.starting_after(after);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use dq::Provider;
-use dq::job::BadValue;
+use dq::job::InvalidValue;
 use dq::provider::{
     Call, CallError, Change, ChangeTopic, CommandAnswer, CommandOutcome, JobCommand, JobPlace, LimitKind, Pause,
     TopicProvider,
@@ -68,8 +68,8 @@ impl Applied {
     }
 }
 
-impl From<BadValue> for Failure {
-    fn from(bad: BadValue) -> Self {
+impl From<InvalidValue> for Failure {
+    fn from(bad: InvalidValue) -> Self {
         Self::Bad(bad.to_string())
     }
 }
@@ -120,7 +120,7 @@ pub(crate) async fn apply(app: &App, user: &User, topic: &str, change: &UserChan
 }
 
 async fn perform(provider: &Provider, user: &User, topic: &str, change: &UserChange) -> Result<Applied, Failure> {
-    let topic = provider.acting_as(user.by()).topic(topic).map_err(CallError::from)?;
+    let topic = provider.by(user.by()).topic(topic).map_err(CallError::from)?;
     let (id, reason) = (change.id.as_str(), change.reason.as_str());
     let kind = || id.parse::<LimitKind>();
     Ok(match change.action.as_str() {
@@ -166,7 +166,7 @@ impl UserChange {
     async fn paused(&self, pause: Call<ChangeTopic<Pause, true>>) -> Result<Applied, Failure> {
         let pause = pause.reason(self.reason.as_str());
         match &self.lasting {
-            Some(lasting) => pause.lasting(lasting.as_str()).await?,
+            Some(lasting) => pause.for_duration(lasting.as_str()).await?,
             None => pause.await?,
         };
         Ok(Applied::DONE)

@@ -6,7 +6,7 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
 use dq::job::{GroupName, Priority, TopicName, Weight};
-use dq::provider::{Add, Addition, Call, CallError, OnDead};
+use dq::provider::{Add, AddedHow, Call, CallError, OnDead};
 use dq::time::Timestamp;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -178,10 +178,10 @@ async fn put(app: &Shared, topic: &str, mut job: NewJob) -> Result<Added, Failur
         Some(other) => return Err(unknown(other)),
     };
     let (how, state) = match how {
-        Addition::Kept(state) => ("kept", Some(state.to_string())),
-        Addition::KeptDeleted => ("kept", Some("deleted".into())),
-        Addition::New => ("added", None),
-        Addition::Buffered => ("buffered", None),
+        AddedHow::Kept(state) => ("kept", Some(state.to_string())),
+        AddedHow::KeptDeleted => ("kept", Some("deleted".into())),
+        AddedHow::New => ("added", None),
+        AddedHow::Buffered => ("buffered", None),
         _ => ("replaced", None),
     };
     Ok(Added { id: id.to_string(), how, state })

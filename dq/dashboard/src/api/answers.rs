@@ -1,7 +1,7 @@
 //! Answers that are more than a type of `dq::inspect`.
 
-use dq::inspect::{InspectedJob, Past, PastMove, Reason};
-use dq::provider::SetSeen;
+use dq::inspect::{HistoryEntry, JobSummary, NotRunReason, RunStats};
+use dq::provider::JobSetSummary;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -9,18 +9,18 @@ use utoipa::ToSchema;
 #[derive(Serialize, ToSchema)]
 pub(super) struct PastAnswer {
     /// `null` where the topic kept no statistics for a day.
-    pub(super) past: Option<Past>,
+    pub(super) past: Option<RunStats>,
 }
 
 /// Why a job has not run.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Why {
     /// The job; `null` if there is none.
-    pub(super) job: Option<InspectedJob>,
+    pub(super) job: Option<JobSummary>,
     /// The reasons, the decisive one first. Each of them alone keeps the job from running.
-    pub(super) reasons: Vec<Reason>,
+    pub(super) reasons: Vec<NotRunReason>,
     /// What happened to the job so far, oldest first; empty where its topic keeps no histories.
-    pub(super) history: Vec<PastMove>,
+    pub(super) history: Vec<HistoryEntry>,
     /// A line of plain English for each reason.
     pub(super) text: Vec<String>,
 }
@@ -30,7 +30,7 @@ pub(super) struct Why {
 pub(super) struct Schedules {
     /// The schedules, in the order of their names.
     pub(super) schedules: Vec<Schedule>,
-    /// `after` of the next page; `null`: this was the last.
+    /// `cursor` of the next page; `null`: this was the last.
     pub(super) next: Option<String>,
 }
 
@@ -66,7 +66,7 @@ pub(super) struct Schedule {
 #[derive(Serialize, ToSchema)]
 pub(super) struct JobSets {
     /// The sets, those first that have not ended. `waits_for` is empty here; `counts` say how many members have not ended.
-    pub(super) sets: Vec<SetSeen>,
+    pub(super) sets: Vec<JobSetSummary>,
     /// `from` of the next page; `null`: this was the last.
     pub(super) next: Option<usize>,
 }

@@ -38,10 +38,10 @@ pub(super) struct Step {
     /// Of `reschedule`: the new due time. Give a time, not a delay, so that all steps give the same.
     when: Option<String>,
     /// `next` of the step before; the first step has none.
-    after: Option<(u64, String)>,
+    cursor: Option<(u64, String)>,
 }
 
-/// Changes up to 100 jobs that match. Send it again with `after`, until `next` is null. A repeat of a step changes nothing twice.
+/// Changes up to 100 jobs that match. Send it again with `cursor`, until `next` is null. A repeat of a step changes nothing twice.
 #[utoipa::path(post, path = "/topics/{topic}/bulk", tag = "changes", request_body = Step, params(("topic" = String, Path)),
     responses((status = 200, description = "What was done", body = Stepped), (status = 400, body = Problem), (status = 503, body = Problem)))]
 pub(super) async fn step(
@@ -62,8 +62,8 @@ pub(super) async fn step(
             from: asked.from.map(|from| from.parse()).transpose()?,
             until: asked.until.map(|until| until.parse()).transpose()?,
         };
-        let after = asked.after.map(|(at, id)| Cursor { at: Timestamp::from_millis(at), id });
-        take(&app, &visit.user, &topic, state, filter, action, after).await
+        let cursor = asked.cursor.map(|(at, id)| Cursor { at: Timestamp::from_millis(at), id });
+        take(&app, &visit.user, &topic, state, filter, action, cursor).await
     };
     stepped.await.map(json).map_err(|error: Failure| failed(error))
 }

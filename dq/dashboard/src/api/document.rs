@@ -21,7 +21,7 @@ const ALL: [(&str, &str); 4] = [
 const OF_CHANGES: [(&str, &str); 1] = [("422", "The body has a field that is not known, or lacks one")];
 
 /// Answers that have only the properties of their kind.
-const OF_A_KIND: [&str; 5] = ["Added", "Applied", "Ended", "PastMove", "Schedule"];
+const OF_A_KIND: [&str; 5] = ["Added", "Applied", "Ended", "HistoryEntry", "Schedule"];
 
 /// The document that programs get.
 pub(super) fn finished(mut document: OpenApi, rows: &[Row]) -> Value {
@@ -95,7 +95,7 @@ fn roles(document: &mut OpenApi, rows: &[Row]) {
         let of_row = all.into_iter().filter(|(method, _)| *method == row.method).filter_map(|(_, item)| item.as_mut());
         for operation in of_row {
             let Needs::Roles(roles) = row.needs else { continue };
-            let words = roles.iter().map(|role| Role::word(*role));
+            let words = roles.iter().map(|role| Role::as_str(*role));
             operation.security = Some(vec![SecurityRequirement::new("token", words)]);
         }
     }

@@ -21,7 +21,7 @@ use crate::guard::{ADD, ADD_AND_OPERATE, LOOK, OPERATE, problem};
 use crate::table::Table;
 
 /// The most bytes of a request.
-const MOST_BYTES: usize = (1 << 20) + (16 << 10);
+const MAX_BYTES: usize = (1 << 20) + (16 << 10);
 
 /// Serves handlers with what they need, and describes them by their attributes, which have the same paths once more: a test compares
 /// them.
@@ -85,7 +85,7 @@ pub(crate) fn router(app: &Shared) -> Router<Shared> {
     table(app)
         .into_router()
         .fallback(|| std::future::ready(problem(&Failure::NotThere("such path"))))
-        .layer(DefaultBodyLimit::max(MOST_BYTES))
+        .layer(DefaultBodyLimit::max(MAX_BYTES))
 }
 
 /// What a handler answers.

@@ -4,7 +4,7 @@
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
-use dq::inspect::{InspectedGroups, InspectedJob, InspectedNodes, InspectedTopic, JobsPage, Timeline, TopicsPage};
+use dq::inspect::{GroupsPage, JobSummary, JobsPage, NodesPage, Timeline, TopicSummary, TopicsPage};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -19,45 +19,45 @@ use crate::pages;
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(default)]
-pub(super) struct After {
+pub(super) struct Start {
     /// Starts after this name: `next` of the previous page.
-    after: Option<String>,
+    cursor: Option<String>,
 }
 
 /// Up to 18 topics that hold anything, in the order of their names, with their counts by state, lateness, pause and drain.
-#[utoipa::path(get, path = "/topics", tag = "topics", params(After),
+#[utoipa::path(get, path = "/topics", tag = "topics", params(Start),
     responses((status = 200, description = "The page", body = TopicsPage), (status = 503, body = Problem)))]
-pub(super) async fn topics(State(app): State<Shared>, Query(After { after }): Query<After>) -> Answer {
-    app.inspector.topics(after.as_deref()).await.map(json).map_err(failed)
+pub(super) async fn topics(State(app): State<Shared>, Query(Start { cursor }): Query<Start>) -> Answer {
+    app.inspector.topics(cursor.as_deref()).await.map(json).map_err(failed)
 }
 
 /// A topic with the nodes that hold its jobs.
 #[utoipa::path(get, path = "/topics/{topic}", tag = "topics", params(("topic" = String, Path)),
-    responses((status = 200, description = "The topic; one that nobody has used is empty", body = InspectedTopic), (status = 503, body = Problem)))]
+    responses((status = 200, description = "The topic; one that nobody has used is empty", body = TopicSummary), (status = 503, body = Problem)))]
 pub(super) async fn topic(State(app): State<Shared>, Path(topic): Path<String>) -> Answer {
     app.inspector.topic(&topic).await.map(json).map_err(failed)
 }
 
 /// Up to 100 nodes that hold jobs of a topic, in the order of their names, and those that wait for its next job.
-#[utoipa::path(get, path = "/topics/{topic}/nodes", tag = "topics", params(("topic" = String, Path), After),
-    responses((status = 200, description = "The page", body = InspectedNodes), (status = 503, body = Problem)))]
+#[utoipa::path(get, path = "/topics/{topic}/nodes", tag = "topics", params(("topic" = String, Path), Start),
+    responses((status = 200, description = "The page", body = NodesPage), (status = 503, body = Problem)))]
 pub(super) async fn nodes(
     State(app): State<Shared>,
     Path(topic): Path<String>,
-    Query(After { after }): Query<After>,
+    Query(Start { cursor }): Query<Start>,
 ) -> Answer {
-    app.inspector.nodes(&topic, after.as_deref()).await.map(json).map_err(failed)
+    app.inspector.nodes(&topic, cursor.as_deref()).await.map(json).map_err(failed)
 }
 
 /// Up to 100 groups of a topic that have jobs, in the order of their names, with the jobs that run and the job that stops the group.
-#[utoipa::path(get, path = "/topics/{topic}/groups", tag = "topics", params(("topic" = String, Path), After),
-    responses((status = 200, description = "The page", body = InspectedGroups), (status = 400, body = Problem), (status = 503, body = Problem)))]
+#[utoipa::path(get, path = "/topics/{topic}/groups", tag = "topics", params(("topic" = String, Path), Start),
+    responses((status = 200, description = "The page", body = GroupsPage), (status = 400, body = Problem), (status = 503, body = Problem)))]
 pub(super) async fn groups(
     State(app): State<Shared>,
     Path(topic): Path<String>,
-    Query(After { after }): Query<After>,
+    Query(Start { cursor }): Query<Start>,
 ) -> Answer {
-    app.inspector.groups(&topic, after.as_deref()).await.map(json).map_err(failed)
+    app.inspector.groups(&topic, cursor.as_deref()).await.map(json).map_err(failed)
 }
 
 /// How many jobs fall due in each of the next 60 minutes, 24 hours and 30 days.
@@ -71,7 +71,7 @@ pub(super) async fn timeline(State(app): State<Shared>, Path(topic): Path<String
 #[utoipa::path(get, path = "/topics/{topic}/past", tag = "topics", params(("topic" = String, Path)),
     responses((status = 200, description = "The counts", body = PastAnswer), (status = 503, body = Problem)))]
 pub(super) async fn past(State(app): State<Shared>, Path(topic): Path<String>) -> Answer {
-    let past = app.inspector.past(&topic).await.map_err(failed)?;
+    let past = app.inspector.run_stats(&topic).await.map_err(failed)?;
     Ok(json(PastAnswer { past }))
 }
 
@@ -81,8 +81,8 @@ pub(super) async fn past(State(app): State<Shared>, Path(topic): Path<String>) -
 pub(super) async fn doctor(State(app): State<Shared>) -> Answer {
     let findings = app.inspector.examine_store().await.map_err(failed)?;
     let said = |found: dq::inspect::Finding| Finding {
-        code: found.code.word(),
-        severity: found.severity.word(),
+        code: found.code.as_str(),
+        severity: found.severity.as_str(),
         text: found.text,
         advice: found.advice,
     };
@@ -104,7 +104,7 @@ pub(super) async fn jobs(State(app): State<Shared>, Path(topic): Path<String>, Q
 
 /// A job; with its payload, its kept state and its result as text if the dashboard shows payloads.
 #[utoipa::path(get, path = "/topics/{topic}/jobs/{id}", tag = "jobs", params(("topic" = String, Path), ("id" = String, Path)),
-    responses((status = 200, description = "The job", body = InspectedJob), (status = 404, body = Problem), (status = 503, body = Problem)))]
+    responses((status = 200, description = "The job", body = JobSummary), (status = 404, body = Problem), (status = 503, body = Problem)))]
 pub(super) async fn job(State(app): State<Shared>, Path((topic, id)): Path<(String, String)>) -> Answer {
     let Some(job) = app.inspector.job(&topic, id.as_str()).await.map_err(failed)? else {
         return Err(failed(Failure::NotThere("such job")));
@@ -135,14 +135,14 @@ pub(super) async fn why(State(app): State<Shared>, Path((topic, id)): Path<(Stri
 }
 
 /// Up to 100 schedules of a topic, in the order of their names.
-#[utoipa::path(get, path = "/topics/{topic}/schedules", tag = "schedules", params(("topic" = String, Path), After),
+#[utoipa::path(get, path = "/topics/{topic}/schedules", tag = "schedules", params(("topic" = String, Path), Start),
     responses((status = 200, description = "The page", body = Schedules), (status = 503, body = Problem)))]
 pub(super) async fn schedules(
     State(app): State<Shared>,
     Path(topic): Path<String>,
-    Query(After { after }): Query<After>,
+    Query(Start { cursor }): Query<Start>,
 ) -> Answer {
-    let seen = pages::schedule_page(&app, &topic, after.as_deref().unwrap_or_default()).await.map_err(failed)?;
+    let seen = pages::schedule_page(&app, &topic, cursor.as_deref().unwrap_or_default()).await.map_err(failed)?;
     let shown = seen.iter().map(|schedule| match &schedule.details {
         Err(error) => {
             Schedule { name: schedule.name.clone(), unreadable: Some(error.to_string()), ..Schedule::default() }

@@ -1,7 +1,7 @@
 //! Which topics have jobs that need somebody: DEAD ones and UNACKED ones.
 
 use axum::extract::{Query, State};
-use dq::inspect::InspectedTopic;
+use dq::inspect::TopicSummary;
 use maud::html;
 use serde::Deserialize;
 
@@ -22,7 +22,7 @@ struct Kind {
     title: &'static str,
     what: &'static str,
     none: &'static str,
-    count: fn(&InspectedTopic) -> usize,
+    count: fn(&TopicSummary) -> usize,
 }
 
 const DEAD: Kind = Kind {

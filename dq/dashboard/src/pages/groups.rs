@@ -1,6 +1,6 @@
 //! The groups of a topic, on its page.
 
-use dq::inspect::{GroupSeat, InspectedGroup, InspectedGroups};
+use dq::inspect::{GroupSeat, GroupSummary, GroupsPage};
 use dq::time::Timestamp;
 use maud::{Markup, html};
 
@@ -9,27 +9,27 @@ use crate::frame::Frame;
 use crate::show::{moment, number};
 
 /// How many rows the table has.
-const MOST_ROWS: usize = 10;
+const MAX_ROWS: usize = 10;
 
 const COLUMNS: [&str; 4] = ["Group", "#Waiting", "Jobs that run, or for which the group waits", "State"];
 
 /// The first groups, those that are paused or stopped before the others.
-pub(super) fn groups_of(frame: &Frame, page: &InspectedGroups, now: Timestamp) -> Markup {
+pub(super) fn groups_of(frame: &Frame, page: &GroupsPage, now: Timestamp) -> Markup {
     let topic = page.topic.as_str();
     let mut groups: Vec<_> = page.groups.iter().collect();
     groups.sort_by_key(|group| group.stopped_by.is_none() && group.pause.is_none());
-    let is_cut = groups.len() > MOST_ROWS || page.next.is_some();
+    let is_cut = groups.len() > MAX_ROWS || page.next.is_some();
     html! {
         section.panel {
             h2 { "Groups" }
             (table("Groups", "Groups of the topic that have jobs or are paused", &COLUMNS,
-                &html! { @for group in groups.iter().take(MOST_ROWS) { (row(frame, topic, group, now)) } }))
+                &html! { @for group in groups.iter().take(MAX_ROWS) { (row(frame, topic, group, now)) } }))
             @if is_cut { p.quiet { "There are more: " code { "dq groups list " (topic) } } }
         }
     }
 }
 
-fn row(frame: &Frame, topic: &str, group: &InspectedGroup, now: Timestamp) -> Markup {
+fn row(frame: &Frame, topic: &str, group: &GroupSummary, now: Timestamp) -> Markup {
     let name = group.group.as_str();
     html! { tr {
         th scope="row" { (name) }

@@ -1,7 +1,7 @@
 //! One job.
 
 use axum::extract::{Query, State};
-use dq::inspect::{InspectedJob, PastMove, Why};
+use dq::inspect::{HistoryEntry, JobSummary, Why};
 use dq::job::{self, KeptState};
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -94,7 +94,7 @@ fn reasons(why: &Why) -> Markup {
     }
 }
 
-fn actions(frame: &Frame, topic: &str, job: &InspectedJob) -> Markup {
+fn actions(frame: &Frame, topic: &str, job: &JobSummary) -> Markup {
     let verbs: &[(&str, &str)] = match job.state {
         job::State::Delayed => &[("run_now", "Run now…"), ("reschedule", "Reschedule…"), ("delete", "Delete…")],
         job::State::Unacked => &[("ack", "Ack…"), ("requeue", "Requeue…"), ("delete", "Delete…")],
@@ -113,8 +113,8 @@ fn actions(frame: &Frame, topic: &str, job: &InspectedJob) -> Markup {
     }
 }
 
-fn record(job: &InspectedJob) -> Markup {
-    let now = job.clock;
+fn record(job: &JobSummary) -> Markup {
+    let now = job.store_time;
     html! {
         section.panel {
             h2 { "Record" }
@@ -142,7 +142,7 @@ fn record(job: &InspectedJob) -> Markup {
     }
 }
 
-fn history(history: &[PastMove]) -> Markup {
+fn history(history: &[HistoryEntry]) -> Markup {
     html! {
         @if !history.is_empty() {
             section.panel {
@@ -154,7 +154,7 @@ fn history(history: &[PastMove]) -> Markup {
     }
 }
 
-fn headers(job: &InspectedJob) -> Markup {
+fn headers(job: &JobSummary) -> Markup {
     html! {
         @if !job.headers.is_empty() {
             section.panel {

@@ -1,7 +1,7 @@
 //! The jobs of one state, by filter.
 
 use axum::extract::{Query, State};
-use dq::inspect::{InspectedJob, JobFilter, JobsPage};
+use dq::inspect::{JobFilter, JobSummary, JobsPage};
 use dq::job;
 use dq::time::Timestamp;
 use maud::{Markup, html};
@@ -88,7 +88,7 @@ fn table_of(frame: &Frame, topic: &str, state: job::State, page: &JobsPage) -> M
     table("Jobs", &caption, &columns, &html! { @for job in &page.jobs { (row(frame, topic, job, now)) } })
 }
 
-fn row(frame: &Frame, topic: &str, job: &InspectedJob, now: Timestamp) -> Markup {
+fn row(frame: &Frame, topic: &str, job: &JobSummary, now: Timestamp) -> Markup {
     html! { tr {
         th scope="row" { a href=(frame.to("job", &[("topic", topic), ("id", job.id.as_str())])) { code { (job.id) } } }
         td {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use axum::extract::{Query, State};
-use dq::inspect::{InspectedNode, InspectedNodes};
+use dq::inspect::{NodeSummary, NodesPage};
 use dq::time::Timestamp;
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -36,7 +36,7 @@ pub(crate) async fn show(State(app): State<Shared>, visit: Visit, Query(asked): 
     let mut waiting: BTreeMap<&str, Vec<(&str, Timestamp, Timestamp)>> = BTreeMap::new();
     for topic in &page.topics {
         for node in &topic.watchers {
-            waiting.entry(node.node.as_str()).or_default().push((topic.topic.as_str(), node.until, topic.clock));
+            waiting.entry(node.node.as_str()).or_default().push((topic.topic.as_str(), node.until, topic.store_time));
         }
     }
     let body = html! {
@@ -50,8 +50,8 @@ pub(crate) async fn show(State(app): State<Shared>, visit: Visit, Query(asked): 
                     tr {
                         th scope="row" { a href=(frame.to("nodes", &[("topic", name)])) { (name) } }
                         @if let Some(error) = &topic.error { td colspan="3" { (error) } } @else {
-                        td.n { (number(topic.holders)) } td.n { (number(topic.running)) }
-                        td { @if topic.has_listener() || topic.holders > 0 { "yes" } @else { span.badge.odd { "nobody seen" } } }
+                        td.n { (number(topic.nodes_holding)) } td.n { (number(topic.running)) }
+                        td { @if topic.has_listener() || topic.nodes_holding > 0 { "yes" } @else { span.badge.odd { "nobody seen" } } }
                         }
                     }
                 } }))
@@ -75,22 +75,22 @@ pub(crate) async fn show(State(app): State<Shared>, visit: Visit, Query(asked): 
 }
 
 /// The nodes that hold jobs of a topic; on the first page also those that wait for its next job.
-fn of_topic(frame: &Frame, page: &InspectedNodes, is_first: bool) -> Markup {
+fn of_topic(frame: &Frame, page: &NodesPage, is_first: bool) -> Markup {
     let topic = page.topic.as_str();
-    let row = |node: &InspectedNode, what: &str| {
+    let row = |node: &NodeSummary, what: &str| {
         html! { tr {
             th scope="row" { code { (node.node) } }
             td { (node.version.as_deref().unwrap_or("unknown")) }
-            td { @if let Some(started) = node.started { (moment(started, page.clock)) } @else { "unknown" } }
-            td { (what) @if node.until <= page.clock { " " span.badge.bad { "gone?" } } }
+            td { @if let Some(started) = node.started { (moment(started, page.store_time)) } @else { "unknown" } }
+            td { (what) @if node.until <= page.store_time { " " span.badge.bad { "gone?" } } }
             td.n { (number(node.jobs)) }
-            td { (moment(node.until, page.clock)) }
+            td { (moment(node.until, page.store_time)) }
         } }
     };
     html! {
         p.trail { a href=(frame.to("topic", &[("topic", topic)])) { "Topic " (topic) } }
         h1 { "Nodes of " (topic) }
-        p.quiet { (number(page.holders)) " nodes hold jobs of this topic." }
+        p.quiet { (number(page.nodes_holding)) " nodes hold jobs of this topic." }
         section.panel {
             h2 { "By name" }
             @if page.nodes.is_empty() && page.watchers.is_empty() { p.empty { "No node holds jobs of this topic or waits for its next one." } } @else {

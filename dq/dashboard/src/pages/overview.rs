@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::time::Duration;
 
 use axum::extract::{Query, State};
-use dq::inspect::{InspectedTopic, Scale};
+use dq::inspect::{Scale, TopicSummary};
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -49,7 +49,7 @@ pub(crate) async fn show(State(app): State<Shared>, visit: Visit, Query(asked): 
 
 /// What changes on the page.
 pub(crate) fn body(frame: &Frame, seen: &Overview, after: &str, scale: Scale, sort: &str) -> Markup {
-    let mut topics: Vec<&InspectedTopic> = seen.page.topics.iter().collect();
+    let mut topics: Vec<&TopicSummary> = seen.page.topics.iter().collect();
     sort_by(&mut topics, sort);
     let counted = seen.outlooks.iter().filter(|counted| counted.is_some()).count();
     let series = seen.page.topics.iter().zip(&seen.outlooks);
@@ -72,7 +72,7 @@ pub(crate) fn body(frame: &Frame, seen: &Overview, after: &str, scale: Scale, so
     }
 }
 
-fn sort_by(topics: &mut [&InspectedTopic], sort: &str) {
+fn sort_by(topics: &mut [&TopicSummary], sort: &str) {
     match sort {
         "name" => {}
         "delayed" => topics.sort_by_key(|topic| Reverse(topic.delayed)),
@@ -89,17 +89,17 @@ fn sort_by(topics: &mut [&InspectedTopic], sort: &str) {
 }
 
 /// What the topics that keep statistics ran a minute in the last five minutes, and how late the latest of them was claimed.
-fn ran(topics: &[&InspectedTopic]) -> Option<(String, String)> {
+fn ran(topics: &[&TopicSummary]) -> Option<(String, String)> {
     let rates: Vec<_> = topics.iter().filter_map(|topic| topic.rates.as_ref()).collect();
-    let ran: f64 = rates.iter().map(|rates| rates.a_minute(rates.ran)).sum();
+    let ran: f64 = rates.iter().map(|rates| rates.per_minute(rates.ran)).sum();
     let late = rates.iter().filter_map(|rates| rates.p99_lateness).max();
     let late = late
         .map_or_else(|| "nothing in five minutes".into(), |late| format!("99 of 100 at most {} late", duration(late)));
     (!rates.is_empty()).then(|| (format!("{ran:.1}"), late))
 }
 
-fn tiles(topics: &[&InspectedTopic]) -> Markup {
-    let sum = |of: fn(&InspectedTopic) -> usize| topics.iter().map(|topic| of(topic)).sum::<usize>();
+fn tiles(topics: &[&TopicSummary]) -> Markup {
+    let sum = |of: fn(&TopicSummary) -> usize| topics.iter().map(|topic| of(topic)).sum::<usize>();
     let latest = topics.iter().map(|topic| topic.lateness).max().unwrap_or_default();
     let (ready, dead, unacked) = (sum(|topic| topic.ready), sum(|topic| topic.dead), sum(|topic| topic.unacked));
     let paused = topics.iter().filter(|topic| topic.state.pause.is_some()).count();
@@ -125,7 +125,7 @@ pub(crate) fn is_late(time: Duration) -> bool {
     time >= Duration::from_secs(5)
 }
 
-fn table(frame: &Frame, topics: &[&InspectedTopic], after: &str, scale: Scale, sort: &str) -> Markup {
+fn table(frame: &Frame, topics: &[&TopicSummary], after: &str, scale: Scale, sort: &str) -> Markup {
     let worst = topics.iter().map(|topic| topic.lateness.as_millis()).max().unwrap_or(0).max(60_000);
     html! {
         div.scroll tabindex="0" role="region" aria-label="Topics" {
@@ -146,7 +146,7 @@ fn table(frame: &Frame, topics: &[&InspectedTopic], after: &str, scale: Scale, s
     }
 }
 
-fn row(frame: &Frame, topic: &InspectedTopic, worst: u128) -> Markup {
+fn row(frame: &Frame, topic: &TopicSummary, worst: u128) -> Markup {
     let name = topic.topic.as_str();
     if let Some(error) = &topic.error {
         return html! {
@@ -179,11 +179,11 @@ fn row(frame: &Frame, topic: &InspectedTopic, worst: u128) -> Markup {
 }
 
 /// Badges that say what is not as usual.
-pub(crate) fn marks(topic: &InspectedTopic) -> Markup {
+pub(crate) fn marks(topic: &TopicSummary) -> Markup {
     html! {
         @if topic.state.pause.is_some() { " " span.badge.odd { "paused" } }
         @if topic.state.drain.is_some() { " " span.badge.odd { "drains" } }
-        @if topic.ready > 0 && topic.holders == 0 && !topic.has_listener() { " " span.badge.bad { "no listener" } }
+        @if topic.ready > 0 && topic.nodes_holding == 0 && !topic.has_listener() { " " span.badge.bad { "no listener" } }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The picture of a topic that keeps statistics: what ran and how late, left of now, and what falls due, right of it.
 
-use dq::inspect::{Bucket, PastSpan, PastSpans, Scale};
+use dq::inspect::{Bucket, Scale, StatsBucket, StatsBuckets};
 use maud::{Markup, html};
 
 use super::chart::{HEIGHT, WIDTH, ceiling, figure, round, span, when};
@@ -14,7 +14,7 @@ const RAN_LATE: &str = "c2";
 const FAILED: &str = "c3";
 
 /// Bars on both sides of now, with a table for those who do not see them.
-pub(super) fn chart(past: &PastSpans, ahead: &[Bucket], scale: Scale) -> Markup {
+pub(super) fn chart(past: &StatsBuckets, ahead: &[Bucket], scale: Scale) -> Markup {
     let (behind, whole) = (&past.spans, &past.whole);
     let due: usize = ahead.iter().map(|bucket| bucket.jobs).sum();
     let most = behind.iter().map(ran).chain(ahead.iter().map(|bucket| bucket.jobs)).max().unwrap_or_default();
@@ -34,21 +34,21 @@ fn count(number_of: u64) -> String {
     number(usize::try_from(number_of).unwrap_or(usize::MAX))
 }
 
-fn ran(span: &PastSpan) -> usize {
+fn ran(span: &StatsBucket) -> usize {
     usize::try_from(span.ran).unwrap_or(usize::MAX)
 }
 
 /// Whether more than one in a hundred jobs of the span were late.
-fn is_late(span: &PastSpan) -> bool {
+fn is_late(span: &StatsBucket) -> bool {
     span.p99_lateness.is_some_and(overview::is_late)
 }
 
 /// What ran in such spans.
-fn ran_late(behind: &[PastSpan]) -> usize {
+fn ran_late(behind: &[StatsBucket]) -> usize {
     behind.iter().filter(|span| is_late(span)).map(ran).sum()
 }
 
-fn sentence(whole: &PastSpan, scale: Scale) -> String {
+fn sentence(whole: &StatsBucket, scale: Scale) -> String {
     let span = if scale == Scale::Hours { "the last 24 hours" } else { "the last 60 minutes" };
     let late = match (whole.p50_lateness, whole.p99_lateness, whole.max_lateness) {
         (Some(half), Some(most), Some(latest)) => format!(
@@ -62,7 +62,7 @@ fn sentence(whole: &PastSpan, scale: Scale) -> String {
     format!("{} jobs ran in {span}, {} of them failed{late}", count(whole.ran), count(whole.failed))
 }
 
-fn bars(behind: &[PastSpan], ahead: &[Bucket], top: usize, scale: Scale) -> Markup {
+fn bars(behind: &[StatsBucket], ahead: &[Bucket], top: usize, scale: Scale) -> Markup {
     let step = WIDTH / (behind.len() + ahead.len()).max(1) as f64;
     let height = |jobs: usize| jobs as f64 / top as f64 * HEIGHT;
     let bar = |class: &str, n: usize, below: f64, tall: f64| {
@@ -97,14 +97,14 @@ fn bars(behind: &[PastSpan], ahead: &[Bucket], top: usize, scale: Scale) -> Mark
     }
 }
 
-fn ticks(behind: &[PastSpan], ahead: &[Bucket]) -> Vec<dq::time::Timestamp> {
+fn ticks(behind: &[StatsBucket], ahead: &[Bucket]) -> Vec<dq::time::Timestamp> {
     let all: Vec<_> = behind.iter().map(|span| span.from).chain(ahead.iter().map(|bucket| bucket.from)).collect();
     let every = all.len().div_ceil(8).max(1);
     all.into_iter().step_by(every).collect()
 }
 
 /// The same in rows, for screen readers: those in which anything happened or will.
-fn table(behind: &[PastSpan], ahead: &[Bucket], scale: Scale) -> Markup {
+fn table(behind: &[StatsBucket], ahead: &[Bucket], scale: Scale) -> Markup {
     let late = |time: Option<std::time::Duration>| time.map_or_else(|| "none".to_owned(), duration);
     html! {
         div.hidden {

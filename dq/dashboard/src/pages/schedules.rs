@@ -1,7 +1,7 @@
 //! Schedules, of one topic at a time.
 
 use axum::extract::{Query, State};
-use dq::provider::{CallError, ScheduleOrigin, SeenSchedule};
+use dq::provider::{CallError, ScheduleInfo, ScheduleOrigin};
 use dq::schedule::Times;
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -74,7 +74,7 @@ async fn of(app: &Shared, frame: &Frame, asked: &Asked) -> Result<Markup, Failur
 }
 
 /// Up to 100 schedules behind a name.
-pub(crate) async fn page(app: &Shared, topic: &str, after: &str) -> Result<Vec<SeenSchedule>, Failure> {
+pub(crate) async fn page(app: &Shared, topic: &str, after: &str) -> Result<Vec<ScheduleInfo>, Failure> {
     let mut pages = app.provider.topic(topic).map_err(CallError::from)?.schedules().per_page(A_PAGE);
     if !after.is_empty() {
         pages = pages.starting_after(after);
@@ -83,11 +83,11 @@ pub(crate) async fn page(app: &Shared, topic: &str, after: &str) -> Result<Vec<S
 }
 
 /// Where the next page begins; a full page may be the last one all the same.
-pub(crate) fn behind(page: &[SeenSchedule]) -> Option<&str> {
+pub(crate) fn behind(page: &[ScheduleInfo]) -> Option<&str> {
     page.last().filter(|_| page.len() == A_PAGE).map(|last| last.name.as_str())
 }
 
-fn row(frame: &Frame, topic: &str, schedule: &SeenSchedule) -> Markup {
+fn row(frame: &Frame, topic: &str, schedule: &ScheduleInfo) -> Markup {
     let name = schedule.name.as_str();
     let to = |action: &str| frame.to("confirm", &[("action", action), ("topic", topic), ("id", name)]);
     html! { tr {

@@ -1,7 +1,7 @@
 //! The job sets of a topic, and one of them.
 
 use axum::extract::{Query, State};
-use dq::provider::{CallError, SetCounts, SetSeen, SetState};
+use dq::provider::{CallError, JobSetSummary, SetCounts, SetState};
 use dq::time::Timestamp;
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -16,10 +16,10 @@ use crate::visit::Visit;
 const A_PAGE: usize = 100;
 
 /// How many sets the page of their topic shows.
-const MOST_ROWS: usize = 10;
+const MAX_ROWS: usize = 10;
 
 /// How many members the page of a set names.
-const MOST_NAMED: usize = 100;
+const MAX_NAMED: usize = 100;
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
@@ -30,11 +30,20 @@ pub(crate) struct Asked {
 }
 
 /// Up to 100 sets behind the first `from`, and how many come before the next page.
-pub(crate) async fn set_page(app: &App, topic: &str, from: usize) -> Result<(Vec<SetSeen>, Option<usize>), Failure> {
+pub(crate) async fn set_page(
+    app: &App,
+    topic: &str,
+    from: usize,
+) -> Result<(Vec<JobSetSummary>, Option<usize>), Failure> {
     sets_of(app, topic, from, A_PAGE).await
 }
 
-async fn sets_of(app: &App, topic: &str, from: usize, most: usize) -> Result<(Vec<SetSeen>, Option<usize>), Failure> {
+async fn sets_of(
+    app: &App,
+    topic: &str,
+    from: usize,
+    most: usize,
+) -> Result<(Vec<JobSetSummary>, Option<usize>), Failure> {
     let mut sets = app.provider.topic(topic).map_err(CallError::from)?.job_sets(from, most + 1).await?;
     let next = (sets.len() > most).then(|| from + most);
     sets.truncate(most);
@@ -42,7 +51,7 @@ async fn sets_of(app: &App, topic: &str, from: usize, most: usize) -> Result<(Ve
 }
 
 /// The set of this name.
-pub(crate) async fn set_of(app: &App, topic: &str, name: &str) -> Result<SetSeen, Failure> {
+pub(crate) async fn set_of(app: &App, topic: &str, name: &str) -> Result<JobSetSummary, Failure> {
     let topic = app.provider.topic(topic).map_err(CallError::from)?;
     topic.job_set(name).await?.ok_or(Failure::NotThere("such job set"))
 }
@@ -65,7 +74,7 @@ pub(crate) async fn list(State(app): State<Shared>, visit: Visit, Query(asked): 
 
 /// The first sets of a topic, on its page; nothing if it has none.
 pub(super) async fn panel(frame: &Frame, app: &App, topic: &str, now: Timestamp) -> Result<Markup, Failure> {
-    let (sets, next) = sets_of(app, topic, 0, MOST_ROWS).await?;
+    let (sets, next) = sets_of(app, topic, 0, MAX_ROWS).await?;
     Ok(html! {
         @if !sets.is_empty() {
             section.panel {
@@ -77,13 +86,13 @@ pub(super) async fn panel(frame: &Frame, app: &App, topic: &str, now: Timestamp)
     })
 }
 
-fn table_of(frame: &Frame, topic: &str, sets: &[SetSeen], now: Timestamp) -> Markup {
+fn table_of(frame: &Frame, topic: &str, sets: &[JobSetSummary], now: Timestamp) -> Markup {
     let columns = ["Set", "State", "Ended", "#Members", "#Acked", "#Dead", "#Left", "#Waits for", "Since"];
     let rows = html! { @for set in sets { (row(frame, topic, set, now)) } };
     table("Job sets", &format!("Job sets of the topic {topic}"), &columns, &rows)
 }
 
-fn row(frame: &Frame, topic: &str, seen: &SetSeen, now: Timestamp) -> Markup {
+fn row(frame: &Frame, topic: &str, seen: &JobSetSummary, now: Timestamp) -> Markup {
     let (name, counts) = (seen.set.as_str(), &seen.counts);
     html! { tr {
         th scope="row" { a href=(frame.to("set", &[("topic", topic), ("name", name)])) { code { (name) } } }
@@ -101,7 +110,7 @@ fn shown(n: u64) -> String {
 }
 
 fn badge(state: SetState) -> Markup {
-    html! { span class={ "badge" (if state == SetState::Ended { " s-done" } else { "" }) } { (state.word()) } }
+    html! { span class={ "badge" (if state == SetState::Ended { " s-done" } else { "" }) } { (state.as_str()) } }
 }
 
 /// How many of the members have ended; nothing while there are none.
@@ -152,8 +161,8 @@ fn tiles(counts: &SetCounts) -> Markup {
 }
 
 /// The members that have not ended, each with a link.
-fn waits_for(frame: &Frame, seen: &SetSeen) -> Markup {
-    let members = &seen.waits_for[..seen.waits_for.len().min(MOST_NAMED)];
+fn waits_for(frame: &Frame, seen: &JobSetSummary) -> Markup {
+    let members = &seen.waits_for[..seen.waits_for.len().min(MAX_NAMED)];
     html! {
         @if members.is_empty() { p.empty { "All members so far have ended. The set waits until a program closes it." } } @else {
             (table("Members", "Members that have not ended", &["Job", "Topic"], &html! { @for (topic, id) in members {

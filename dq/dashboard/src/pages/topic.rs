@@ -1,7 +1,7 @@
 //! One topic.
 
 use axum::extract::{Query, State};
-use dq::inspect::{InspectedNode, InspectedTopic, PastSpans, Rates, Scale};
+use dq::inspect::{NodeSummary, Rates, Scale, StatsBuckets, TopicSummary};
 use dq::provider::LimitKind;
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -43,29 +43,29 @@ pub(crate) async fn show(State(app): State<Shared>, visit: Visit, Query(asked): 
 /// What changes on the page.
 pub(crate) async fn body(frame: &Frame, app: &App, name: &str, scale: Scale) -> Result<Markup, Failure> {
     let topic = app.inspector.topic(name).await?;
-    let outlook = app.inspector.outlook(name, scale, topic.clock).await?;
+    let timeline_for = app.inspector.timeline_for(name, scale, topic.store_time).await?;
     let behind = match topic.rates {
-        Some(_) => app.inspector.past_of(name, scale, topic.clock).await?,
-        None => PastSpans::default(),
+        Some(_) => app.inspector.past_of(name, scale, topic.store_time).await?,
+        None => StatsBuckets::default(),
     };
     let groups = app.inspector.groups(name, None).await?;
-    let sets = sets::panel(frame, app, name, topic.clock).await?;
+    let sets = sets::panel(frame, app, name, topic.store_time).await?;
     Ok(html! {
         (states(frame, &topic))
         (settings(frame, &topic))
         section.panel aria-label="What falls due" {
             h2 { @if behind.spans.is_empty() { "What falls due" } @else { "What ran, and what falls due" } }
             (chart::scales(frame, "topic", &[("topic", name)], scale))
-            @if behind.spans.is_empty() { (chart::stacked(vec![(name.to_owned(), outlook.into())], scale)) }
-            @else { (past::chart(&behind, &outlook, scale)) }
+            @if behind.spans.is_empty() { (chart::stacked(vec![(name.to_owned(), timeline_for.into())], scale)) }
+            @else { (past::chart(&behind, &timeline_for, scale)) }
             @if let Some(rates) = &topic.rates { (now(rates)) }
         }
         section.panel {
             h2 { "Nodes" }
-            p.quiet { (number(topic.holders)) " " (if topic.holders == 1 { "node holds" } else { "nodes hold" }) " jobs of this topic." }
+            p.quiet { (number(topic.nodes_holding)) " " (if topic.nodes_holding == 1 { "node holds" } else { "nodes hold" }) " jobs of this topic." }
             (nodes(&topic))
         }
-        @if !groups.groups.is_empty() { (groups_of(frame, &groups, topic.clock)) }
+        @if !groups.groups.is_empty() { (groups_of(frame, &groups, topic.store_time)) }
         (sets)
     })
 }
@@ -74,15 +74,15 @@ pub(crate) async fn body(frame: &Frame, app: &App, name: &str, scale: Scale) -> 
 fn now(rates: &Rates) -> Markup {
     html! {
         p.quiet {
-            "In the last five minutes " (format!("{:.1}", rates.a_minute(rates.ran))) " jobs ran a minute, "
-            (format!("{:.1}", rates.a_minute(rates.failed))) " of them failed"
+            "In the last five minutes " (format!("{:.1}", rates.per_minute(rates.ran))) " jobs ran a minute, "
+            (format!("{:.1}", rates.per_minute(rates.failed))) " of them failed"
             @if let Some(most) = rates.p99_lateness { "; 99 of 100 were claimed at most " (duration(most)) " late" }
             "."
         }
     }
 }
 
-fn states(frame: &Frame, topic: &InspectedTopic) -> Markup {
+fn states(frame: &Frame, topic: &TopicSummary) -> Markup {
     let name = topic.topic.as_str();
     let tile = |label: &str, state: &str, n: usize, note: String, class: &str| {
         html! { div class={ "tile " (class) } { dt { (label) } dd {
@@ -95,7 +95,7 @@ fn states(frame: &Frame, topic: &InspectedTopic) -> Markup {
         if topic.lateness.is_zero() { "on time".to_owned() } else { format!("{} late", duration(topic.lateness)) };
     html! {
         dl.tiles {
-            (tile("Waiting", "delayed", topic.delayed, room, if topic.is_full() { "bad" } else { "" }))
+            (tile("Waiting", "delayed", topic.delayed, room, if topic.at_capacity() { "bad" } else { "" }))
             (tile("Due now", "delayed", topic.ready, late, if overview::is_late(topic.lateness) { "bad" } else { "good" }))
             (tile("Running", "running", topic.running, String::new(), ""))
             (tile("Un-acked", "unacked", topic.unacked, String::new(), if topic.unacked > 0 { "odd" } else { "" }))
@@ -107,8 +107,8 @@ fn states(frame: &Frame, topic: &InspectedTopic) -> Markup {
 }
 
 /// Pause, drain, default delay and limits, with what changes them.
-fn settings(frame: &Frame, topic: &InspectedTopic) -> Markup {
-    let (name, now) = (topic.topic.as_str(), topic.clock);
+fn settings(frame: &Frame, topic: &TopicSummary) -> Markup {
+    let (name, now) = (topic.topic.as_str(), topic.store_time);
     let with_limit = |action: &str, limit: &str, label: &str| {
         html! { @if !frame.read_only { a.button href=(frame.to("confirm", &[("action", action), ("topic", name), ("limit", limit)])) { (label) } } }
     };
@@ -143,24 +143,24 @@ fn settings(frame: &Frame, topic: &InspectedTopic) -> Markup {
                     (with_limit("limit", kind.name(), "Set a limit…"))
                 }
             }
-            @if let Some(limit) = topic.shut {
+            @if let Some(limit) = topic.slot_limit_reached {
                 p { span.badge.odd { "shut" } " " (number(topic.running)) " of " (number(limit)) " run, and due jobs wait for one of them to end" }
             }
-            @if topic.blocked > 0 {
-                p { span.badge.odd { "groups" } " " (number(topic.blocked)) " due jobs wait for another job of their group" }
+            @if topic.blocked_by_group > 0 {
+                p { span.badge.odd { "groups" } " " (number(topic.blocked_by_group)) " due jobs wait for another job of their group" }
             }
         }
     }
 }
 
-pub(crate) fn nodes(topic: &InspectedTopic) -> Markup {
-    let row = |node: &InspectedNode, what: &str| {
-        let is_gone = node.until <= topic.clock;
+pub(crate) fn nodes(topic: &TopicSummary) -> Markup {
+    let row = |node: &NodeSummary, what: &str| {
+        let is_gone = node.until <= topic.store_time;
         html! { tr {
             th scope="row" { code { (node.node) } }
             td { (what) @if is_gone { " " span.badge.bad { "gone?" } } }
             td.n { (number(node.jobs)) }
-            td { (moment(node.until, topic.clock)) }
+            td { (moment(node.until, topic.store_time)) }
         } }
     };
     html! {

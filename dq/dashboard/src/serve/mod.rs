@@ -36,7 +36,7 @@ const HEAD: Duration = Duration::from_secs(15);
 const STALL: Duration = Duration::from_secs(30);
 
 /// The most bytes of the head of a request.
-const MOST_HEAD: usize = 64 << 10;
+const MAX_HEAD: usize = 64 << 10;
 
 /// How many connections the system keeps until the server takes them.
 #[cfg(unix)]
@@ -110,7 +110,7 @@ async fn answer(stream: TcpStream, address: SocketAddr, app: Router, place: Conn
         }
     });
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(HEAD).max_buf_size(MOST_HEAD);
+    http.timer(TokioTimer::new()).header_read_timeout(HEAD).max_buf_size(MAX_HEAD);
     let stream = TokioIo::new(Stalling::new(stream, STALL));
     let mut served = pin!(http.serve_connection(stream, service).with_upgrades());
     let mut is_stopping = false;

@@ -55,15 +55,15 @@ async fn a_limit_is_set_and_cleared_with_its_reason() {
     let provider = provider("limit").await;
     let topic = provider.topic("mail").unwrap();
     let mut visitor = Visitor::free(provider.clone());
-    let set = visitor.confirm("action=limit&topic=mail&limit=waiting", "value=500&reason=it+is+slow").await;
+    let set = visitor.confirm("action=limit&topic=mail&limit=max_waiting", "value=500&reason=it+is+slow").await;
     let page = visitor.get(set.header("location")).await.body;
     for part in ["The limit is set.", "At most <b>500</b> waiting jobs", "everyone (dashboard)", "it is slow"] {
         assert!(page.contains(part), "{part}: {page}");
     }
-    visitor.confirm("action=clear_limit&topic=mail&limit=waiting", "").await;
+    visitor.confirm("action=clear_limit&topic=mail&limit=max_waiting", "").await;
     assert_eq!(topic.state().await.unwrap().limits, []);
     for wrong in ["value=many&reason=x", "value=0&reason=x"] {
-        let refused = visitor.confirm("action=limit&topic=mail&limit=concurrency", wrong).await;
+        let refused = visitor.confirm("action=limit&topic=mail&limit=cluster_concurrency", wrong).await;
         assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{wrong}");
     }
 }
@@ -141,8 +141,8 @@ async fn impatient(server: &RedisServer) -> Provider {
     let store = open_store(&server.url()).unwrap();
     store.prepare().await.unwrap();
     let mut settings = NodeSettings::default();
-    settings.call_total = Duration::from_millis(250);
-    settings.call_timeout = settings.call_total;
+    settings.call_deadline = Duration::from_millis(250);
+    settings.call_timeout = settings.call_deadline;
     let environment = Environment::on_this_runtime(Arc::new(Seeded::by_system()));
     Provider::root(AppName::new("shop").unwrap(), store, environment, settings)
 }

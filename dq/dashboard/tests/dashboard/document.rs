@@ -17,19 +17,19 @@ use super::visitor::{Answer, Visitor, provider};
 /// What takes a crash, a damaged record or a clock, or passes before anybody looks.
 const NEVER_SEEN: [&str; 17] = [
     "Groups.next",
+    "HistoryEntry.place",
     "Job.unreadable",
     "Nodes.next",
-    "PastMove.place",
-    "Reason crashed.crashes",
-    "Reason crashed.reason",
-    "Reason group_full.group",
-    "Reason group_full.reason",
-    "Reason group_full.seats",
-    "Reason lease_ran_out.at",
-    "Reason lease_ran_out.node",
-    "Reason lease_ran_out.reason",
-    "Reason no_listener.last",
-    "Reason no_listener.until",
+    "NotRunReason crashed.crashes",
+    "NotRunReason crashed.reason",
+    "NotRunReason group_full.group",
+    "NotRunReason group_full.reason",
+    "NotRunReason group_full.seats",
+    "NotRunReason lease_ran_out.at",
+    "NotRunReason lease_ran_out.node",
+    "NotRunReason lease_ran_out.reason",
+    "NotRunReason no_listener.last",
+    "NotRunReason no_listener.until",
     "Schedule.last_job",
     "Schedule.unreadable",
     "Topic.error",
@@ -105,7 +105,7 @@ async fn each_answer_is_as_the_document_says() {
     assert!(missing.is_empty(), "nothing asks for these: {missing:?}");
     // Whether a job is seen that a node is about to take is a matter of moments.
     let unseen: Vec<_> =
-        reader.document.unseen().into_iter().filter(|field| !field.starts_with("Reason next.")).collect();
+        reader.document.unseen().into_iter().filter(|field| !field.starts_with("NotRunReason next.")).collect();
     assert_eq!(unseen, NEVER_SEEN, "no answer had these");
     drop(node);
 }
@@ -151,11 +151,11 @@ async fn what_waits(reader: &mut Reader, shop: &Provider) {
     reader.call(ADD, "waits", "", json!({ "payload": 1, "id": "once", "unique_for": "1h" })).await;
     reader.call("DELETE /topics/{topic}/jobs/{id}", "waits", "once", Value::Null).await;
     reader.why("waits", "once", &["unknown", "id_taken"]).await;
-    let one = json!({ "kind": "waiting", "value": 1, "reason": "it is slow" });
+    let one = json!({ "kind": "max_waiting", "value": 1, "reason": "it is slow" });
     reader.call("POST /topics/{topic}/limit", "waits", "", one).await;
     reader.why("waits", "none", &["unknown", "topic_full"]).await;
     reader.call(ADD, "waits", "", json!({ "payload": 1, "id": "one more" })).await;
-    reader.call("POST /topics/{topic}/limit", "waits", "", json!({ "kind": "waiting", "value": null })).await;
+    reader.call("POST /topics/{topic}/limit", "waits", "", json!({ "kind": "max_waiting", "value": null })).await;
     let pause = json!({ "reason": "the bank is down", "lasting": "2h" });
     reader.call("POST /topics/{topic}/pause", "waits", "", pause).await;
     reader.call("POST /topics/{topic}/drain", "waits", "", json!({ "reason": "we move" })).await;
@@ -176,7 +176,7 @@ async fn what_waits(reader: &mut Reader, shop: &Provider) {
     let seen = reader.get("/topics/{topic}/schedules", "ticks", "").await;
     let first = &seen["schedules"][0];
     assert_eq!((&first["paused"], &first["paused_by"]), (&json!("not today"), &json!("everyone (dashboard)")));
-    let behind = reader.get("/topics/{topic}/schedules?after=every-hour-99", "ticks", "").await;
+    let behind = reader.get("/topics/{topic}/schedules?cursor=every-hour-99", "ticks", "").await;
     assert_eq!(
         (&seen["next"], behind),
         (&json!("every-hour-99"), json!({ "schedules": [], "next": null })),
@@ -196,7 +196,7 @@ async fn what_ran(reader: &mut Reader, shop: &Provider) {
     let mut kept = n("kept");
     kept["retain"] = "1h".into();
     reader.call(ADD, "welcome-mail", "", kept).await;
-    let one = json!({ "kind": "concurrency", "value": 1, "reason": "the bank asked" });
+    let one = json!({ "kind": "cluster_concurrency", "value": 1, "reason": "the bank asked" });
     reader.call("POST /topics/{topic}/limit", "export-report", "", one).await;
     for id in ["r1", "r2", "r3", "r4", "r5", "r6"] {
         let mut report = n(id);
@@ -221,13 +221,18 @@ async fn what_ran(reader: &mut Reader, shop: &Provider) {
     let kept = reader.get("/topics/{topic}/jobs/{id}", "welcome-mail", "kept").await;
     assert_eq!((&kept["result"], &kept["result_bytes"]), (&json!("1"), &json!(1)), "{kept}");
     reader.why("export-report", "r1", &["running"]).await;
-    reader.get("/topics/{topic}/groups?after=customer", "export-report", "").await;
+    reader.get("/topics/{topic}/groups?cursor=customer", "export-report", "").await;
     reader.why("export-report", "r6", &["no_slot"]).await;
     reader.get("/topics/{topic}", "export-report", "").await;
     let page = reader.program.get("/topic?topic=export-report").await;
     assert!(page.body.contains("1 of 1 run, and due jobs wait for one of them to end"), "{}", page.body);
     reader
-        .call("POST /topics/{topic}/limit", "export-report", "", json!({ "kind": "concurrency", "value": null }))
+        .call(
+            "POST /topics/{topic}/limit",
+            "export-report",
+            "",
+            json!({ "kind": "cluster_concurrency", "value": null }),
+        )
         .await;
     reader.why("export-report", "r6", &["behind", "busy"]).await;
     let mut job = Value::Null;
@@ -245,11 +250,11 @@ async fn what_ran(reader: &mut Reader, shop: &Provider) {
         shop.topic(&format!("more-{n:02}")).unwrap().add_json(json!(n)).after("1h").await.unwrap();
     }
     reader.get("/topics", "", "").await;
-    reader.get("/topics?after=n", "", "").await;
+    reader.get("/topics?cursor=n", "", "").await;
     reader.get("/topics/{topic}/past", "charge-card", "").await;
     reader.get("/topics/{topic}/past", "fraud-review", "").await;
     reader.get("/topics/{topic}/nodes", "export-report", "").await;
-    reader.get("/topics/{topic}/nodes?after=zzz", "export-report", "").await;
+    reader.get("/topics/{topic}/nodes?cursor=zzz", "export-report", "").await;
 }
 
 /// A due job that goes behind all others.
@@ -287,12 +292,12 @@ async fn a_group_that_has_spent_its_rate(reader: &mut Reader) {
     }
     reader.why("close-order", "second", &["group_rate_spent"]).await;
     let groups = reader.get("/topics/{topic}/groups", "close-order", "").await;
-    assert!(groups["groups"][0]["opens"].is_u64(), "{groups}");
-    reader.call(limit, "close-order", "", json!({ "kind": "group_waiting", "value": 1 })).await;
+    assert!(groups["groups"][0]["rate_opens_at"].is_u64(), "{groups}");
+    reader.call(limit, "close-order", "", json!({ "kind": "group_max_waiting", "value": 1 })).await;
     let third = json!({ "payload": { "n": 1 }, "id": "third", "group": "customer-9" });
     let refused = reader.call(ADD, "close-order", "", third).await["error"].to_string();
     assert!(refused.contains("1 jobs of its group customer-9 wait, and 1 may"), "{refused}");
-    reader.call(limit, "close-order", "", json!({ "kind": "group_waiting", "value": null })).await;
+    reader.call(limit, "close-order", "", json!({ "kind": "group_max_waiting", "value": null })).await;
     reader.call(limit, "close-order", "", json!({ "kind": "group_rate", "value": null })).await;
 }
 
@@ -349,7 +354,7 @@ async fn what_is_changed(reader: &mut Reader, shop: &Provider) {
     let step = json!({ "action": "delete", "state": "delayed" });
     let stepped = reader.call("POST /topics/{topic}/bulk", "many", "", step).await;
     assert_eq!(stepped["changed"], 100);
-    let step = json!({ "action": "delete", "state": "delayed", "after": stepped["next"] });
+    let step = json!({ "action": "delete", "state": "delayed", "cursor": stepped["next"] });
     let last = reader.call("POST /topics/{topic}/bulk", "many", "", step).await;
     assert_eq!((&last["changed"], &last["next"]), (&json!(50), &Value::Null));
     assert_eq!(shop.topic("many").unwrap().counts().await.unwrap().delayed, 0);

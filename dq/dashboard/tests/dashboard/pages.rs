@@ -167,7 +167,7 @@ async fn the_page_of_a_job_shows_its_history_and_who_deleted_it() {
     for id in ["a", "b"] {
         provider.topic("mail").unwrap().add_json(json!(1)).id(id).after("1h").await.unwrap();
     }
-    provider.acting_as("<b>eve</b>").topic("mail").unwrap().extend_by("a", "1m").await.unwrap();
+    provider.by("<b>eve</b>").topic("mail").unwrap().extend_by("a", "1m").await.unwrap();
     let mut visitor = Visitor::of(Dashboard::new(provider, Access::check(|_| Some("anna".into()))));
     let page = visitor.get("/job?topic=mail&id=a").await;
     assert!(page.body.contains("<h2>History</h2>") && page.body.contains("added, due "), "{}", page.body);

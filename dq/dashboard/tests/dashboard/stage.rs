@@ -31,8 +31,8 @@ jobs!(Charge "charge-card", Welcome "welcome-mail", Review "fraud-review", Expor
     topic = "charge-card",
     retry = "none",
     concurrency = 64,
-    history = 20,
-    history_after = "1h",
+    history_max = 20,
+    history_retention = "1h",
     statistics = true
 )]
 async fn charge(job: Job<Charge>) -> Result<(), JobError> {
@@ -55,12 +55,12 @@ async fn close(job: Job<CloseOrder>, channel: Channel) -> Result<Decided, JobErr
     })
 }
 
-#[delay_listener(topic = "fraud-review", group_concurrency = 1, on_blocked = "park: wait")]
+#[delay_listener(topic = "fraud-review", group_concurrency = 1, group_on_blocked = "park: wait")]
 async fn review(_job: Job<Review>, channel: Channel) -> Result<Decided, JobError> {
     Ok(channel.park())
 }
 
-#[delay_listener(topic = "export-report", timeout = "none", concurrency = 4, group_concurrency = 1, history = 20)]
+#[delay_listener(topic = "export-report", timeout = "none", concurrency = 4, group_concurrency = 1, history_max = 20)]
 async fn export(_job: Job<Export>, channel: Channel) -> Result<Decided, JobError> {
     channel.progress(1, 3, "page 1");
     channel.checkpoint(&1).await?;
@@ -78,7 +78,7 @@ pub(crate) struct Stage {
 impl Stage {
     pub(crate) async fn with_jobs(waiting: usize) -> Self {
         let server = RedisServer::start();
-        let factory = ContextFactory::new("shop").store(server.url()).grace("10ms");
+        let factory = ContextFactory::new("shop").store(server.url()).shutdown_grace("10ms");
         let node = factory.start().await.unwrap();
         let provider = node.provider().clone();
         fill(&provider, waiting).await;

@@ -1,7 +1,7 @@
 //! First contact with the store, unless the program leaves that for later: checks that it answers and can serve the topics, and
 //! warns of waiting jobs that no listener of this program runs.
 //!
-//! Each answer may take `call_total`. The first outage is reported and ends the contact. A topic with a key of a wrong type
+//! Each answer may take `call_deadline`. The first outage is reported and ends the contact. A topic with a key of a wrong type
 //! does not keep the others from starting (rule 1), unless there are no others. The warning needs the directory of topics, which
 //! can be long: it gets one second, and whatever happens there keeps nothing from starting.
 
@@ -24,10 +24,10 @@ use crate::store::{Store, StoreError};
 const DIRECTORY_WITHIN: Duration = Duration::from_secs(1);
 
 /// How many topics are opened at a time.
-const MOST_AT_ONCE: usize = 256;
+const MAX_AT_ONCE: usize = 256;
 
 /// How many topics without a listener are checked for waiting jobs.
-const MOST_UNSERVED: usize = 100;
+const MAX_UNSERVED: usize = 100;
 
 /// What a start does if the store cannot be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -111,7 +111,7 @@ impl FirstContact<'_> {
             (key, opened)
         };
         let (count, mut refused) = (topics.len(), BTreeMap::new());
-        let opened: Vec<_> = stream::iter(topics).map(open).buffered(MOST_AT_ONCE).collect().await;
+        let opened: Vec<_> = stream::iter(topics).map(open).buffered(MAX_AT_ONCE).collect().await;
         for (key, opened) in opened {
             match opened {
                 Ok(()) => {}
@@ -135,7 +135,7 @@ impl FirstContact<'_> {
         let served = |topic: &TopicName| {
             listeners.topics.contains(&topic.as_str()) || listeners.channels.contains(topic.as_str())
         };
-        let unserved = stored.into_iter().filter(|topic| !served(topic)).take(MOST_UNSERVED);
+        let unserved = stored.into_iter().filter(|topic| !served(topic)).take(MAX_UNSERVED);
         let counted = join_all(unserved.map(async |topic| {
             let counts = self.store.counts(&self.key(&topic)).await;
             (topic, counts)

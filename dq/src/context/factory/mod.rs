@@ -120,7 +120,7 @@ impl ContextFactory {
     }
 
     /// Lets the provider take adds while the store is away: they wait in this directory, on its disk, and are sent when the store is back, each once
-    /// and in their order, also if the program was killed meanwhile. Such an add answers [`Addition::Buffered`](crate::provider::Addition::Buffered). Use it in a
+    /// and in their order, also if the program was killed meanwhile. Such an add answers [`AddedHow::Buffered`](crate::provider::AddedHow::Buffered). Use it in a
     /// service that has to work while its Redis is away.
     ///
     /// The directory belongs to one process at a time, is made if it is missing, and keeps the name under which the store knows it: do not delete or copy it
@@ -247,7 +247,7 @@ impl ContextFactory {
     ///
     /// # Errors
     /// [`Error::Start`] with every problem; then nothing was started. A store that does not answer each question within
-    /// `call_total` (10 s by default) is one of them.
+    /// `call_deadline` (10 s by default) is one of them.
     ///
     /// # Panics
     /// Outside of a tokio runtime.
@@ -282,7 +282,7 @@ impl ContextFactory {
     /// down. [`Provider::connect`] is the short form.
     ///
     /// # Errors
-    /// [`Error::Start`] with every problem, also if the store cannot be reached within `call_total` (10 s by default).
+    /// [`Error::Start`] with every problem, also if the store cannot be reached within `call_deadline` (10 s by default).
     ///
     /// # Panics
     /// Outside of a tokio runtime.

@@ -13,8 +13,8 @@ use super::contact::{FirstContact, Unreachable};
 use super::discover::{Listeners, listener_at};
 use super::stores::{self, IntoStore};
 use crate::config::{
-    Layers, Listing, NodeSettings, Resolved, Setting, SettingProblem, SourceLocation, TopicSettings, check_batches,
-    check_node, check_topic, of_this_process, read_file, read_variables,
+    EffectiveSettings, Layers, NodeSettings, Resolved, Setting, SettingProblem, SourceLocation, TopicSettings,
+    check_batches, check_node, check_topic, of_this_process, read_file, read_variables,
 };
 use crate::context::error::Error;
 use crate::context::node::{BroadcastPlan, Plan, TopicPlan};
@@ -27,7 +27,7 @@ use crate::schedule::{Periodic, Ticks};
 use crate::store::{Durability, Store, masked_url};
 
 /// The longest time that a call may take.
-const LONGEST_CALL: Duration = Duration::from_secs(3600);
+const MAX_CALL: Duration = Duration::from_secs(3600);
 
 /// A topic, its listener and its settings.
 struct ResolvedTopic {
@@ -66,11 +66,11 @@ impl ContextFactory {
         let mut refused = BTreeMap::new();
         if let (Ok(app), Ok(store), Ok(environment)) = (&app, &store, &environment) {
             let limit = match self.unreachable {
-                Unreachable::Fails | Unreachable::Ignored => node.settings.call_total,
+                Unreachable::Fails | Unreachable::Ignored => node.settings.call_deadline,
                 Unreachable::Waits => node.settings.call_timeout,
             };
             // A value that is out of range is among the problems, and still must not overflow the clock.
-            let limit = limit.min(LONGEST_CALL);
+            let limit = limit.min(MAX_CALL);
             let (store_at, unreachable) = (store_at.as_ref(), self.unreachable);
             let contact = FirstContact { app, store: &**store, store_at, environment, limit, unreachable };
             refused = contact.make(&listeners, self.selection.without_listeners, &mut problems).await;
@@ -95,7 +95,7 @@ impl ContextFactory {
         if !maker.problems.is_empty() {
             return Err(StartError::new(maker.problems, maker.injector.provided()));
         }
-        let listing = Listing::of(&node).with_store(store.url(), store_at);
+        let listing = EffectiveSettings::of(&node).with_store(store.url(), store_at);
         let (settings, node) = (node.settings, environment.node_id());
         let plan = Plan { app, node, store, environment, settings, listing, topics, broadcasts, refused };
         Ok(Prepared { plan, provider, definitions })
@@ -130,7 +130,7 @@ impl Provider {
     /// `memory:` is refused, because no node could run its jobs; `memory:NAME` is shared with the rest of the process.
     ///
     /// # Errors
-    /// [`Error::Start`] with every problem, also if the store cannot be reached within `call_total` (10 s by default).
+    /// [`Error::Start`] with every problem, also if the store cannot be reached within `call_deadline` (10 s by default).
     ///
     /// # Panics
     /// Outside of a tokio runtime.
@@ -141,7 +141,7 @@ impl Provider {
 
     /// Makes a provider as [`connect`](Self::connect) does, and does not ask the store whether it is there: the first call connects. So
     /// it does not matter in which order containers start. While the store cannot be reached, an add fails with
-    /// [`NotDone`](crate::provider::CallError::NotDone) after `call_total`, or after the time of the call
+    /// [`NotDone`](crate::provider::CallError::NotDone) after `call_deadline`, or after the time of the call
     /// ([`within`](crate::provider::Call::within)). A `file:` store is opened here.
     ///
     /// # Errors
@@ -203,7 +203,7 @@ fn not_of_this_store(
 
 /// Only Redis has replicas to wait for, only `file:` syncs, at once or at an interval, and only for a store that dq makes from a URL.
 fn check_durability(node: &Resolved<NodeSettings>, made: bool, layers: &Layers) -> Option<SettingProblem> {
-    let value = Listing::of(node).get("durability")?.value.clone();
+    let value = EffectiveSettings::of(node).get("durability")?.value.clone();
     let url = layers.store().map(|(url, _)| url);
     let (limit, write) = match (node.settings.durability, url) {
         (Durability::Local, _) => return None,
@@ -232,15 +232,15 @@ fn check_durability(node: &Resolved<NodeSettings>, made: bool, layers: &Layers) 
 
 /// Only a `file:` store that dq makes from a URL takes the memory of this process by a limit.
 fn check_memory_limit(node: &Resolved<NodeSettings>, made: bool, layers: &Layers) -> Option<SettingProblem> {
-    let bytes = node.settings.memory_limit?;
+    let bytes = node.settings.max_memory?;
     let (limit, write) = match layers.store() {
         _ if made => ("unset beside a store that was made by hand".to_owned(), "it where that store is made"),
         Some((url, _)) if !stores::is_file(url) => {
-            (format!("unset on `{}`", masked_url(url)), "no `memory_limit`: it is for `file:`")
+            (format!("unset on `{}`", masked_url(url)), "no `max_memory`: it is for `file:`")
         }
         _ => return None,
     };
-    Some(not_of_this_store(node, "memory_limit", bytes.to_string(), limit, write.to_owned()))
+    Some(not_of_this_store(node, "max_memory", bytes.to_string(), limit, write.to_owned()))
 }
 
 /// A provider whose adds wait in this directory while the store is away.
@@ -299,7 +299,7 @@ impl Maker {
                 listener,
                 name: registration.name,
                 declared_at: registration.declared_at,
-                listing: Listing::of(&resolved),
+                listing: EffectiveSettings::of(&resolved),
                 settings: resolved.settings,
                 schedules,
                 definitions: DefinitionsWake::default(),

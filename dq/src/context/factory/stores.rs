@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::config::{NodeSettings, nearest};
-use crate::context::problems::BadStoreUrl;
+use crate::context::problems::InvalidStoreUrl;
 use crate::environment::{StoreClock, TokioClock, WallClock};
 use crate::job::AppName;
 use crate::store::file::{Commits, FileStore};
@@ -77,23 +77,23 @@ impl<S: Store> IntoStore for Arc<S> {
 /// reach is refused. Its settings are the defaults.
 ///
 /// # Errors
-/// [`BadStoreUrl`] if the URL names no store of this build.
-pub fn open_store(url: &str) -> Result<Arc<dyn Store>, BadStoreUrl> {
+/// [`InvalidStoreUrl`] if the URL names no store of this build.
+pub fn open_store(url: &str) -> Result<Arc<dyn Store>, InvalidStoreUrl> {
     open(url, true, &NodeSettings::default())
 }
 
 /// Makes the store behind a URL, without connecting to it. `shared` refuses a store that no node could reach, and
 /// `memory:` ignores the settings.
-pub(crate) fn open(url: &str, shared: bool, settings: &NodeSettings) -> Result<Arc<dyn Store>, BadStoreUrl> {
+pub(crate) fn open(url: &str, shared: bool, settings: &NodeSettings) -> Result<Arc<dyn Store>, InvalidStoreUrl> {
     let Some((scheme, rest)) = url.split_once(':') else { return Err(unknown(url, url)) };
     Ok(match (scheme, rest) {
-        ("memory", "") if shared => return Err(BadStoreUrl::Private),
+        ("memory", "") if shared => return Err(InvalidStoreUrl::Private),
         ("memory", "") => Arc::new(MemoryStore::new(memory_clock())),
         ("memory", name) => match AppName::new(name) {
             Ok(name) => Arc::new(MemoryStore::named(name.as_str(), memory_clock())),
             Err(mut bad) => {
                 bad.what = "store name";
-                return Err(BadStoreUrl::Name(bad));
+                return Err(InvalidStoreUrl::Name(bad));
             }
         },
         ("file", rest) => Arc::new(file_store(&directory(rest)?, settings)),
@@ -103,7 +103,7 @@ pub(crate) fn open(url: &str, shared: bool, settings: &NodeSettings) -> Result<A
             Arc::new(crate::store::redis::RedisStore::new(url)?.with_durability(settings.durability))
         }
         _ => match REDIS.iter().find(|known| known.strip_suffix(':') == Some(scheme)) {
-            Some(&scheme) => return Err(BadStoreUrl::NotBuilt { scheme }),
+            Some(&scheme) => return Err(InvalidStoreUrl::NotBuilt { scheme }),
             None => return Err(unknown(scheme, url)),
         },
     })
@@ -119,8 +119,8 @@ fn memory_clock() -> Arc<dyn StoreClock> {
 pub(super) fn file_store(path: &Path, settings: &NodeSettings) -> FileStore {
     FileStore::new(path).with(|options| {
         options.durability = settings.durability;
-        if let Some(limit) = settings.memory_limit {
-            options.memory_limit = Some(limit as u64);
+        if let Some(limit) = settings.max_memory {
+            options.max_memory = Some(limit as u64);
         }
         if TokioClock::is_paused() {
             (options.clock, options.commits) = (Arc::new(TokioClock::new()), Commits::AtOnce);
@@ -143,18 +143,18 @@ const REDIS: [&str; 6] =
     ["redis:", "rediss:", "redis+sentinel:", "rediss+sentinel:", "redis+cluster:", "rediss+cluster:"];
 
 /// The directory after `file:`, which may be written as `PATH` or as `///ABSOLUTE/PATH`.
-fn directory(rest: &str) -> Result<PathBuf, BadStoreUrl> {
+fn directory(rest: &str) -> Result<PathBuf, InvalidStoreUrl> {
     let path = match rest.strip_prefix("//") {
         Some(absolute) if absolute.starts_with('/') => absolute,
         // It may be a server with a password.
-        Some(_) => return Err(BadStoreUrl::Directory { given: masked_url(&format!("file:{rest}")).split_off(5) }),
+        Some(_) => return Err(InvalidStoreUrl::Directory { given: masked_url(&format!("file:{rest}")).split_off(5) }),
         None => rest,
     };
     if path.is_empty() || path.contains(['?', '#', '\0']) {
-        return Err(BadStoreUrl::Directory { given: rest.to_owned() });
+        return Err(InvalidStoreUrl::Directory { given: rest.to_owned() });
     }
     if is_unexpanded(path) {
-        return Err(BadStoreUrl::Unexpanded { given: rest.to_owned() });
+        return Err(InvalidStoreUrl::Unexpanded { given: rest.to_owned() });
     }
     Ok(PathBuf::from(path))
 }
@@ -171,12 +171,12 @@ fn is_unexpanded(path: &str) -> bool {
 /// The directory of the store behind a URL; `None` if the store is no directory.
 ///
 /// # Errors
-/// [`BadStoreUrl`] if the URL of a directory names none.
-pub fn directory_of(url: &str) -> Result<Option<PathBuf>, BadStoreUrl> {
+/// [`InvalidStoreUrl`] if the URL of a directory names none.
+pub fn directory_of(url: &str) -> Result<Option<PathBuf>, InvalidStoreUrl> {
     url.strip_prefix("file:").map(directory).transpose()
 }
 
-fn unknown(scheme: &str, url: &str) -> BadStoreUrl {
+fn unknown(scheme: &str, url: &str) -> InvalidStoreUrl {
     let schemes = REDIS.into_iter().chain(["memory:", "file:"]);
     let is_path = url.starts_with(['.', '/']) && is_word(url);
     let is_server = url.split_once(':').and_then(|(_, port)| port.split('/').next()?.parse::<u16>().ok()).is_some();
@@ -188,7 +188,7 @@ fn unknown(scheme: &str, url: &str) -> BadStoreUrl {
         nearest(scheme, schemes.map(|s| s.trim_end_matches(':')))
     };
     let suggestion = suggestion.map(|near| if near.contains(':') { near } else { format!("{near}:") });
-    BadStoreUrl::UnknownScheme { scheme: masked_url(scheme), suggestion }
+    InvalidStoreUrl::UnknownScheme { scheme: masked_url(scheme), suggestion }
 }
 
 #[cfg(test)]
@@ -211,7 +211,7 @@ mod tests {
         for url in ["memory:", "memory:jobs.1"] {
             assert_eq!(open(url, false, &NodeSettings::default()).unwrap().url(), url);
         }
-        assert!(matches!(open_store("memory:"), Err(BadStoreUrl::Private)), "no node could reach it");
+        assert!(matches!(open_store("memory:"), Err(InvalidStoreUrl::Private)), "no node could reach it");
         assert_eq!(refused("memory://x"), "the store name `//x` contains '/', allowed are A-Z a-z 0-9 . _ -");
     }
 
@@ -230,9 +230,9 @@ mod tests {
 
     #[test]
     fn a_file_store_has_the_memory_limit_of_the_settings() {
-        let settings = NodeSettings { memory_limit: Some(2_097_152), ..NodeSettings::default() };
+        let settings = NodeSettings { max_memory: Some(2_097_152), ..NodeSettings::default() };
         let store = format!("{:?}", open("file:./dq-data/a", false, &settings).unwrap());
-        assert!(store.contains("memory_limit: Some(2097152)"), "{store}");
+        assert!(store.contains("max_memory: Some(2097152)"), "{store}");
     }
 
     #[cfg(not(feature = "redis"))]

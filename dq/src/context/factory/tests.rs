@@ -191,7 +191,7 @@ async fn names_of_128_bytes_start_and_longer_ones_are_refused() {
 #[tokio::test(start_paused = true)]
 async fn a_store_that_does_not_answer_is_given_up_after_the_time_of_a_call() {
     let before = tokio::time::Instant::now();
-    let error = start_error(shop(Moody::new(Mood::Silent)).listener::<Good>().call_total("3s")).await;
+    let error = start_error(shop(Moody::new(Mood::Silent)).listener::<Good>().call_deadline("3s")).await;
     assert_eq!(before.elapsed(), Duration::from_secs(3));
     assert!(error.to_string().ends_with("the store moody: cannot be reached: no answer within 3s"), "{error}");
 }
@@ -283,7 +283,7 @@ async fn what_the_environment_and_the_file_have_for_others_is_named_in_two_lines
         ("DQ_REDIS_PORT", "tcp://secret:6379"),
         ("DQ_LAESE", "9s"),
         ("DQ_TOPIC_MAIL_RETRY", "none"),
-        ("DQ_GRACE", "1s"),
+        ("DQ_SHUTDOWN_GRACE", "1s"),
     ];
     let lines = Lines::default();
     let _guard = tracing::subscriber::set_default(lines.clone());
@@ -299,7 +299,7 @@ async fn what_the_environment_and_the_file_have_for_others_is_named_in_two_lines
     let file = path.display();
     let expected = format!("`goood` ({file}:1; did you mean `good`?), `mail` ({file}:3), `DQ_TOPIC_MAIL_RETRY`");
     assert!(topics.contains(&expected), "{topics}");
-    assert!(starting.contains("grace = 1s (DQ_GRACE)"), "{starting}");
+    assert!(starting.contains("shutdown_grace = 1s (DQ_SHUTDOWN_GRACE)"), "{starting}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -312,10 +312,10 @@ async fn a_topic_without_a_listener_that_the_builder_names_is_a_problem() {
 #[tokio::test(start_paused = true)]
 async fn a_single_setting_that_the_defaults_do_not_fit_to_starts_and_is_listed_with_what_follows_it() {
     for (key, text, follows) in [
-        ("lease", "2s", "renewal = 666ms (follows `lease`)"),
-        ("renewal", "1m", "lease = 3m (follows `renewal`)"),
-        ("call_timeout", "20s", "lease = 25s (follows `renewal` and `call_timeout`)"),
-        ("call_total", "1s", "call_timeout = 1s (follows `call_total`)"),
+        ("lease", "2s", "heartbeat_interval = 666ms (follows `lease`)"),
+        ("heartbeat_interval", "1m", "lease = 3m (follows `heartbeat_interval`)"),
+        ("call_timeout", "20s", "lease = 25s (follows `heartbeat_interval` and `call_timeout`)"),
+        ("call_deadline", "1s", "call_timeout = 1s (follows `call_deadline`)"),
     ] {
         let variables = [(format!("DQ_{}", key.to_uppercase()), text)];
         let context = shop(Moody::new(Mood::Well)).listener::<Good>().variables(variables).start().await.unwrap();

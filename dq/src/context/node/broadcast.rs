@@ -21,7 +21,7 @@ use tracing::Instrument;
 
 use super::arrivals::Arrivals;
 use super::health::ChannelStats;
-use super::listener_queue::{Delivery, ListenerQueue, Missed};
+use super::listener_queue::{Delivered, ListenerQueue, Missed};
 use crate::broadcast::ErasedBroadcast;
 use crate::config::NodeSettings;
 use crate::context::panic_message;
@@ -32,7 +32,7 @@ use crate::environment::{Environment, Runtime, Task};
 use crate::job::{Cause, NodeId, Record, Sequence, TopicKey};
 use crate::listener::Failure;
 use crate::store::in_call_timeout;
-use crate::store::step::{MOST_JOBS, Publish, Published, Release};
+use crate::store::step::{MAX_JOBS, Publish, Published, Release};
 use crate::store::{BroadcastMessage, Interest, Link, Outage, Signal, Store};
 use crate::telemetry;
 
@@ -46,7 +46,7 @@ const PACE: Duration = Duration::from_secs(5);
 /// The longest pause after the first failed step. Each pause is a random part of its longest, at least a quarter.
 const PAUSE: Duration = Duration::from_secs(1);
 /// The longest pause after any failed step.
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+const MAX_PAUSE: Duration = Duration::from_secs(5);
 
 /// What a channel is made from. The supervisor keeps it, so that the channel can start again after a panic of its task.
 pub(super) struct Parts {
@@ -154,10 +154,10 @@ impl Channel {
 
     /// Publishes what is due. Returns after how long to do so again, unless what is awaited arrives before.
     async fn publish(&mut self) -> Duration {
-        let period = self.parts.settings.fallback_scan;
+        let period = self.parts.settings.poll_interval;
         let fallback = period - self.parts.environment.random_below(period / 5);
         let expires_after = self.parts.settings.broadcast_expires_after;
-        let request = Publish { limit: MOST_JOBS, bytes: PUBLISH_BYTES, fallback, expires_after };
+        let request = Publish { limit: MAX_JOBS, bytes: PUBLISH_BYTES, fallback, expires_after };
         let link = self.link.take().unwrap_or_else(|| self.parts.store.link(&self.parts.key, &self.parts.node));
         let (environment, call_timeout) = (&self.parts.environment, self.parts.settings.call_timeout);
         let answer = in_call_timeout(environment, call_timeout, "publish", link.step(request)).await;
@@ -184,7 +184,7 @@ impl Channel {
             Err(error) => {
                 self.parts.stats.condition.store_error(&error);
                 tracing::debug!(channel = %self.parts.key.topic, error = %error, "cannot publish broadcasts; dq tries again");
-                let pause = self.parts.environment.growing_pause(PAUSE, LONGEST_PAUSE, self.failures, 4);
+                let pause = self.parts.environment.growing_pause(PAUSE, MAX_PAUSE, self.failures, 4);
                 self.failures += 1;
                 pause
             }
@@ -212,7 +212,7 @@ impl Channel {
         let record = Record::from_bytes(message.record);
         let now = self.parts.environment.now();
         for queue in queues {
-            if !queue.push(&self.parts.key.topic, Delivery { id: message.id.clone(), record: record.clone() }, now) {
+            if !queue.push(&self.parts.key.topic, Delivered { id: message.id.clone(), record: record.clone() }, now) {
                 self.parts.stats.count().missed += 1;
             }
         }
@@ -253,11 +253,11 @@ async fn listen(
     parts: Arc<Parts>,
     name: &'static str,
     listener: Arc<dyn ErasedBroadcast>,
-    mut deliveries: mpsc::Receiver<Delivery>,
+    mut deliveries: mpsc::Receiver<Delivered>,
 ) {
     let (channel, environment, timeout) = (&parts.key.topic, &parts.environment, parts.settings.broadcast_timeout);
     let changes = environment.process().changes();
-    while let Some(Delivery { id, record }) = deliveries.recv().await {
+    while let Some(Delivered { id, record }) = deliveries.recv().await {
         let _entry = loop {
             // A broadcast waits while a job of this process runs alone (rule 19).
             match environment.process().enter(2 * timeout) {

@@ -8,7 +8,7 @@ use super::Plan;
 use super::health::{Health, HealthProbe};
 use super::signals::Counted;
 use super::{Running, start};
-use crate::config::{Listing, Source, show_duration};
+use crate::config::{EffectiveSettings, Source, show_duration};
 use crate::context::takeover;
 use crate::job::TopicName;
 use crate::provider::Provider;
@@ -23,8 +23,8 @@ use crate::store::{TopicDelay, TopicLimit};
 pub struct Context {
     pub(super) running: Running,
     pub(super) provider: Provider,
-    settings: Listing,
-    topics: BTreeMap<TopicName, Listing>,
+    settings: EffectiveSettings,
+    topics: BTreeMap<TopicName, EffectiveSettings>,
     /// The grace of the settings.
     pub(super) grace: Duration,
     pub(super) signals: Counted,
@@ -39,21 +39,21 @@ impl Context {
     }
 
     /// The effective settings of the node, and where each came from.
-    pub const fn settings(&self) -> &Listing {
+    pub const fn settings(&self) -> &EffectiveSettings {
         &self.settings
     }
 
     /// The effective settings of a topic, and where each came from. `None` if this node does not listen to the topic.
     ///
     /// If the topic has a [default delay](Provider::set_default_delay), it is the last one, `delay`, with who set it and when, as far as
-    /// this node knows: it learns of a change with its next request to the store, within `fallback_scan`.
-    pub fn topic_settings(&self, topic: &str) -> Option<Listing> {
+    /// this node knows: it learns of a change with its next request to the store, within `poll_interval`.
+    pub fn topic_settings(&self, topic: &str) -> Option<EffectiveSettings> {
         let mut listing = self.topics.get(topic)?.clone();
         let Some(state) = self.health().topics.into_iter().find(|state| state.topic == topic) else {
             return Some(listing);
         };
         for TopicLimit { limit, by, since, .. } in state.limits {
-            listing = listing.with_stored(limit.kind().setting(), limit.to_string(), by, since);
+            listing = listing.with_stored(limit.kind().name(), limit.to_string(), by, since);
         }
         if let Some(TopicDelay { delay, by, since }) = state.default_delay {
             listing = listing.with_stored("delay", show_duration(delay), by, since);
@@ -69,7 +69,7 @@ impl Context {
     /// Starts the node of this plan.
     pub(crate) fn launch(plan: &Plan, provider: Provider) -> Self {
         log(plan);
-        let (settings, grace) = (plan.listing.clone(), plan.settings.grace);
+        let (settings, grace) = (plan.listing.clone(), plan.settings.shutdown_grace);
         let topics = plan.topics.iter().map(|topic| (topic.key.topic.clone(), topic.listing.clone())).collect();
         let running = start(plan);
         provider.share_outage(running.outage.clone());
@@ -138,7 +138,7 @@ impl Plan {
 }
 
 /// The settings that somebody chose, each with its source.
-struct Chosen<'a>(&'a Listing);
+struct Chosen<'a>(&'a EffectiveSettings);
 
 impl fmt::Display for Chosen<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -24,7 +24,7 @@ pub struct Health {
     pub store: String,
     /// What the jobs take in memory, and how much they may, of a store that keeps them in the memory of this process.
     pub memory: Option<MemoryUse>,
-    /// The settings of the node, as `lease = 15s, renewal = 5s, ..`.
+    /// The settings of the node, as `lease = 15s, heartbeat_interval = 5s, ..`.
     pub settings: String,
     /// Whether every topic and broadcast channel is in touch with the store and none is stopping. Suitable for a readiness probe.
     pub ready: bool,

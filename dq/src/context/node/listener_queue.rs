@@ -12,7 +12,7 @@ use crate::job::{JobId, Record, TopicName};
 const MOST: usize = 1024;
 
 /// A broadcast on its way to a listener.
-pub(super) struct Delivery {
+pub(super) struct Delivered {
     pub(super) id: JobId,
     pub(super) record: Record,
 }
@@ -37,7 +37,7 @@ impl Missed {
 #[derive(Debug)]
 pub(super) struct ListenerQueue {
     listener: &'static str,
-    deliveries: mpsc::Sender<Delivery>,
+    deliveries: mpsc::Sender<Delivered>,
     missed: Missed,
     /// How many it has missed since it fell behind.
     behind: u64,
@@ -45,13 +45,13 @@ pub(super) struct ListenerQueue {
 
 impl ListenerQueue {
     /// A queue, and the end from which the listener reads.
-    pub(super) fn new(listener: &'static str) -> (Self, mpsc::Receiver<Delivery>) {
+    pub(super) fn new(listener: &'static str) -> (Self, mpsc::Receiver<Delivered>) {
         let (deliveries, waiting) = mpsc::channel(MOST);
         (Self { listener, deliveries, missed: Missed::default(), behind: 0 }, waiting)
     }
 
     /// Lets a broadcast wait for the listener. Returns whether there was room.
-    pub(super) fn push(&mut self, channel: &TopicName, delivery: Delivery, now: Duration) -> bool {
+    pub(super) fn push(&mut self, channel: &TopicName, delivery: Delivered, now: Duration) -> bool {
         let is_taken = self.deliveries.try_send(delivery).is_ok();
         let listener = self.listener;
         if !is_taken {
@@ -101,7 +101,7 @@ mod tests {
         let channel = TopicName::new("prices").unwrap();
         let push = |queue: &mut ListenerQueue, many: usize, at| {
             let id = || JobId::new("a").unwrap();
-            let delivery = || Delivery { id: id(), record: Record::from_bytes(bytes::Bytes::new()) };
+            let delivery = || Delivered { id: id(), record: Record::from_bytes(bytes::Bytes::new()) };
             (0..many).filter(|_| queue.push(&channel, delivery(), secs(at))).count()
         };
         assert_eq!(push(&mut queue, MOST + 5, 0), MOST);

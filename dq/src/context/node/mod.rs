@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::broadcast::ErasedBroadcast;
-use crate::config::{Listing, NodeSettings, TopicSettings};
+use crate::config::{EffectiveSettings, NodeSettings, TopicSettings};
 use crate::environment::Environment;
 use crate::job::{AppName, NodeId, TopicKey};
 use crate::listener::ErasedListener;
@@ -47,7 +47,7 @@ pub struct Plan {
     /// The settings of the node.
     pub settings: NodeSettings,
     /// The settings and where each came from, for logs and `health()`.
-    pub listing: Listing,
+    pub listing: EffectiveSettings,
     /// The topics with a listener.
     pub topics: Vec<TopicPlan>,
     /// The broadcast listeners.
@@ -70,7 +70,7 @@ pub struct TopicPlan {
     /// The settings of the topic.
     pub settings: TopicSettings,
     /// The settings and where each came from, for logs and `health()`.
-    pub listing: Listing,
+    pub listing: EffectiveSettings,
     /// The schedules of the topic that the code defines.
     pub schedules: Vec<Periodic>,
     /// Wakes the task that looks after the definitions of the topic.
@@ -80,7 +80,7 @@ pub struct TopicPlan {
 impl TopicPlan {
     /// What the topic is to keep of the histories of its jobs; `None`: what it keeps.
     pub(crate) fn history(&self) -> Option<HistorySetting> {
-        self.settings.history.map(|moves| HistorySetting { moves, after: self.settings.history_after })
+        self.settings.history_max.map(|moves| HistorySetting { moves, after: self.settings.history_retention })
     }
 }
 

@@ -34,7 +34,7 @@ use crate::store::{HistorySetting, Outage, Store, StoreError, in_call_timeout};
 
 /// The longest pause before a task that panicked starts again, at first and after many panics.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+const MAX_PAUSE: Duration = Duration::from_secs(60);
 /// After this time without a panic the pauses are short again.
 const QUIET: Duration = Duration::from_secs(60);
 
@@ -257,7 +257,7 @@ impl Drop for Running {
 const FIRST_ASK: Duration = Duration::from_millis(100);
 
 /// The longest pause before the store is asked again.
-const LONGEST_ASK: Duration = Duration::from_secs(5);
+const MAX_ASK: Duration = Duration::from_secs(5);
 
 /// A topic that its task may have to wait for.
 #[derive(Debug, Clone)]
@@ -304,7 +304,7 @@ impl Opening {
         let kept = store.keep_history(key, setting);
         match in_call_timeout(environment, *call_timeout, "keep_history", kept).await {
             Err(error) if !error.is_outage() => {
-                tracing::warn!(topic = %key.topic, %error, "the topic starts without its `history`");
+                tracing::warn!(topic = %key.topic, %error, "the topic starts without its `history_max`");
                 Ok(())
             }
             kept => kept,
@@ -317,7 +317,7 @@ impl Opening {
             return false;
         }
         let environment = &self.environment;
-        let again = environment.now() + environment.growing_pause(FIRST_ASK, LONGEST_ASK, failures, 2);
+        let again = environment.now() + environment.growing_pause(FIRST_ASK, MAX_ASK, failures, 2);
         tokio::select! {
             biased;
             _ = self.ordered.changed() => false,
@@ -353,7 +353,7 @@ async fn keep_running(
         }
         let now = environment.now();
         panics = if now >= since + QUIET { 0 } else { panics };
-        let pause = environment.growing_pause(FIRST_PAUSE, LONGEST_PAUSE, panics, 2);
+        let pause = environment.growing_pause(FIRST_PAUSE, MAX_PAUSE, panics, 2);
         let mut ordered = opening.ordered.clone();
         tokio::select! {
             biased;

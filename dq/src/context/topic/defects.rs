@@ -19,9 +19,9 @@ const PROVEN: u32 = 2;
 const PRESUMED: u32 = 5;
 /// How long a charged job or a step rests at first, and at most.
 const FIRST_REST: Duration = Duration::from_millis(500);
-const LONGEST_REST: Duration = Duration::from_secs(60);
+const MAX_REST: Duration = Duration::from_secs(60);
 /// How many accused jobs the topic remembers, and for how long after the last panic.
-const MOST_ACCUSED: usize = 1_000;
+const MAX_ACCUSED: usize = 1_000;
 const REMEMBERED: Duration = Duration::from_secs(600);
 
 /// What the machine is at, and what panics were charged to.
@@ -146,7 +146,7 @@ impl Defects {
 
     /// Forgets the accused job that says least, if there are too many.
     fn make_room(&mut self) {
-        if self.accused.len() >= MOST_ACCUSED
+        if self.accused.len() >= MAX_ACCUSED
             && let Some(least) = self.accused.iter().min_by_key(|(_, accused)| accused.panics).map(|(id, _)| id.clone())
         {
             self.accused.remove(&least);
@@ -177,7 +177,7 @@ impl Defects {
             accused.convicted = Some(Failure::new(Cause::Defect, format!("dq panicked at `{step}`: {panic}")).message);
             return None;
         }
-        accused.rests_until = now + environment.growing_pause(FIRST_REST, LONGEST_REST, accused.panics - 1, 2);
+        accused.rests_until = now + environment.growing_pause(FIRST_REST, MAX_REST, accused.panics - 1, 2);
         Some(accused.rests_until)
     }
 
@@ -216,7 +216,7 @@ impl Defects {
     /// A step has panicked at no job. Returns when it is tried again.
     pub(super) fn rest(&mut self, step: &'static str, now: Duration, environment: &Environment) -> Duration {
         let (until, panics) = self.resting.entry(step).or_default();
-        *until = now + environment.growing_pause(FIRST_REST, LONGEST_REST, *panics, 2);
+        *until = now + environment.growing_pause(FIRST_REST, MAX_REST, *panics, 2);
         *panics = panics.saturating_add(1);
         *until
     }
@@ -287,8 +287,8 @@ mod tests {
     async fn accused_jobs_are_bounded_and_forgotten_after_a_while() {
         let (environment, mut defects) = setup();
         assert!(!panics(&mut defects, &environment, "charged", "step", 1));
-        defects.accuse((0..2 * MOST_ACCUSED).map(|n| id(&n.to_string())), NOW);
-        assert_eq!(defects.accused.len(), MOST_ACCUSED);
+        defects.accuse((0..2 * MAX_ACCUSED).map(|n| id(&n.to_string())), NOW);
+        assert_eq!(defects.accused.len(), MAX_ACCUSED);
         assert!(defects.accuses(&id("charged")), "it says more than the others");
         defects.forget(NOW + REMEMBERED / 2);
         assert!(defects.has_accused());
@@ -300,7 +300,7 @@ mod tests {
     async fn a_step_rests_ever_longer_until_it_passes() {
         let (environment, mut defects) = setup();
         let rests: Vec<_> = (0..10).map(|_| defects.rest("step", NOW, &environment) - NOW).collect();
-        assert!(rests[0] <= FIRST_REST && rests[9] >= LONGEST_REST / 2 && rests[9] <= LONGEST_REST, "{rests:?}");
+        assert!(rests[0] <= FIRST_REST && rests[9] >= MAX_REST / 2 && rests[9] <= MAX_REST, "{rests:?}");
         assert!(defects.rests("step", NOW).is_some() && defects.rests("another", NOW).is_none());
         defects.begin("step");
         defects.begin("another");

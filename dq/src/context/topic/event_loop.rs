@@ -29,9 +29,9 @@ const SIGNALS_AT_ONCE: usize = 256;
 const MANY: usize = 32;
 
 /// How many panics with nothing to blame and without progress end the task. The supervisor starts another one.
-const MOST_UNEXPLAINED: u32 = 10;
+const MAX_UNEXPLAINED: u32 = 10;
 /// How many panics end a task that stops.
-const MOST_STOPPING: u32 = 10;
+const MAX_STOPPING: u32 = 10;
 /// The pause after a panic grows with each that follows within this time.
 const QUIET: Duration = Duration::from_secs(60);
 /// The longest pause after a first panic, and after any that is explained: what explains it rests for longer.
@@ -83,7 +83,7 @@ impl Panics {
             (false, false) => self.unexplained + 1,
         };
         self.stopping += u32::from(is_stopping);
-        self.unexplained > MOST_UNEXPLAINED || self.stopping > MOST_STOPPING
+        self.unexplained > MAX_UNEXPLAINED || self.stopping > MAX_STOPPING
     }
 }
 
@@ -112,7 +112,8 @@ impl Topic {
             if panics.are_too_many(is_explained, progressed, is_stopping, now) {
                 resume_unwind(panic);
             }
-            let longest = if is_explained { EXPLAINED_PAUSE } else { longest_pause(self.parts.node.renewal) };
+            let longest =
+                if is_explained { EXPLAINED_PAUSE } else { longest_pause(self.parts.node.heartbeat_interval) };
             let pause = self.parts.environment.growing_pause(FIRST_PAUSE, longest, panics.in_a_row, 2);
             tokio::select! {
                 biased;
@@ -253,11 +254,11 @@ impl Wire {
             counts: parts.topic.statistics,
             concurrency: parts.topic.cluster_concurrency,
             rate: parts.topic.rate,
-            ageing: parts.topic.ageing,
+            ageing: parts.topic.priority_ageing,
             group_concurrency: parts.topic.group_concurrency,
             group_burst: parts.topic.group_burst,
             group_rate: parts.topic.group_rate,
-            on_blocked: parts.topic.on_blocked,
+            group_on_blocked: parts.topic.group_on_blocked,
         };
         let link = link.get_or_insert_with(|| parts.store.link_with(&parts.key, &parts.id, options));
         let mut sends = false;

@@ -76,16 +76,16 @@ pub(super) const CLAIMS: [RequestKind; 2] = [RequestKind::Transfer, RequestKind:
 /// The longest wait before a request is sent again that was refused once.
 const FIRST_REFUSAL: Duration = Duration::from_millis(500);
 /// The longest wait before a refused request is sent again.
-const LONGEST_REFUSAL: Duration = Duration::from_secs(2);
+const MAX_REFUSAL: Duration = Duration::from_secs(2);
 /// The longest wait for the first new link.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 /// The longest wait for a new link, unless [`longest_pause`] is shorter.
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+const MAX_PAUSE: Duration = Duration::from_secs(5);
 
 /// How long a node without a link, or with a refused request, waits at most before it tries again: a renewal interval, so that it
 /// is back before others take it for dead (rule 20), but no less than half a second and no more than five.
 pub(super) fn longest_pause(renewal: Duration) -> Duration {
-    renewal.clamp(FIRST_REFUSAL, LONGEST_PAUSE)
+    renewal.clamp(FIRST_REFUSAL, MAX_PAUSE)
 }
 
 /// The window of all requests that have none of their own.
@@ -134,7 +134,7 @@ impl Flight {
     pub(super) fn new(environment: Environment, settings: &NodeSettings, most_claims: usize) -> Self {
         Self {
             environment,
-            longest_pause: longest_pause(settings.renewal),
+            longest_pause: longest_pause(settings.heartbeat_interval),
             reconnect_at: None,
             outbox: VecDeque::new(),
             asking: None,
@@ -203,7 +203,7 @@ impl Flight {
     /// `long` pause takes up to five seconds. None takes longer than [`longest_pause`].
     pub(super) fn pause(&mut self, kind: RequestKind, now: Duration, long: bool) {
         let refused = &mut self.refused[kind as usize];
-        let (first, longest) = if long { (LONGEST_PAUSE, LONGEST_PAUSE) } else { (FIRST_REFUSAL, LONGEST_REFUSAL) };
+        let (first, longest) = if long { (MAX_PAUSE, MAX_PAUSE) } else { (FIRST_REFUSAL, MAX_REFUSAL) };
         let longest = longest.min(self.longest_pause);
         self.paused[kind as usize] = now + self.environment.growing_pause(first, longest, *refused, 5);
         *refused = refused.saturating_add(1);

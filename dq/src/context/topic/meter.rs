@@ -73,7 +73,7 @@ counts! {
     parked => SETTLED, "park";
     /// Jobs that became DEAD.
     dead => SETTLED, "dead";
-    /// Jobs dropped: by `process_unacked`, or because another program removed or damaged their records.
+    /// Jobs dropped: by `on_park_timeout`, or because another program removed or damaged their records.
     dropped;
     /// Ticks of schedules, which added the jobs that were due then.
     ticked => SETTLED, "tick";

@@ -19,7 +19,7 @@ pub(super) enum Effect {
     /// The ack on claim of this job was taken: its handler starts, and the job is no longer held.
     RunAcked(HeldId),
     /// The store has noted that no attempt of this job is left.
-    FinalRetry(HeldId),
+    OnExhausted(HeldId),
     /// A function makes the payload of this tick.
     Make(JobId, Token, PayloadFunction),
     /// Something may be due: transfer at once.

@@ -22,20 +22,20 @@ use crate::job::{TopicKey, TopicName};
 use crate::provider::RefusedJob;
 use crate::store::in_call_timeout;
 use crate::store::{
-    Ahead, BatchAnswer, FollowUpOutcome, MOST_ENTRIES, OutboxEntry, OutboxPosition, Producer, Relay as Request,
-    Relayed, Repair, StoreError, Waits, relay_of,
+    Ahead, BatchAnswer, FollowUpOutcome, MAX_ENTRIES, OutboxEntry, OutboxPosition, Producer, Relay as Request, Relayed,
+    Repair, StoreError, Waits, relay_of,
 };
 
 /// For how long the store gives no entries to others.
 const LEASE: Duration = Duration::from_secs(5);
 /// How many entries a round has at most, so that one ends within the lease.
 const ROUND: usize = 256;
-const _: () = assert!(ROUND <= MOST_ENTRIES);
+const _: () = assert!(ROUND <= MAX_ENTRIES);
 /// How many bytes of entries a round has, about.
 const ROUND_BYTES: usize = 1 << 20;
 /// How long a target rests at first that takes no entries, and at most. A try costs one entry, so that it may come soon.
 const FIRST_REST: Duration = Duration::from_millis(250);
-const LONGEST_REST: Duration = Duration::from_secs(1);
+const MAX_REST: Duration = Duration::from_secs(1);
 /// How long a last round may take when the node stops.
 const LAST_ROUNDS: Duration = Duration::from_secs(5);
 
@@ -140,7 +140,7 @@ impl Relay {
             Ok(relayed) => relayed,
             Err(error) => {
                 tracing::debug!(topic = %self.parts.key.topic, %error, "cannot relay follow-ups; dq tries again");
-                let pause = self.environment().growing_pause(FIRST_REST, LONGEST_REST, self.failures, 2);
+                let pause = self.environment().growing_pause(FIRST_REST, MAX_REST, self.failures, 2);
                 self.failures = self.failures.saturating_add(1);
                 return ControlFlow::Break(Some(now + pause));
             }
@@ -241,7 +241,7 @@ impl Relay {
     fn rest(&mut self, name: &TopicName, now: Duration) {
         let environment = self.environment().clone();
         let target = self.target(name);
-        let pause = environment.growing_pause(FIRST_REST, LONGEST_REST, target.failures, 2);
+        let pause = environment.growing_pause(FIRST_REST, MAX_REST, target.failures, 2);
         (target.rests, target.failures) = (Some(now + pause), target.failures.saturating_add(1));
     }
 

@@ -12,9 +12,9 @@ use crate::store::step::{Change, Claim, Tick};
 /// Which step claimed a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// A transfer, because the job was due: it runs `on_due`, or `final_retry` if no attempt is left.
+    /// A transfer, because the job was due: it runs `on_due`, or `on_exhausted` if no attempt is left.
     Due,
-    /// A sweep, because the job was UNACKED for its age: it runs `process_unacked`.
+    /// A sweep, because the job was UNACKED for its age: it runs `on_park_timeout`.
     Swept,
 }
 

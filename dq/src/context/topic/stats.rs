@@ -113,7 +113,7 @@ pub struct Stopped {
     pub given_back: usize,
     /// Handlers that were cancelled, because the grace ended before they did.
     pub cancelled: usize,
-    /// Jobs that the node still held: the store did not answer in time, or `crash_rollback` is off. Other nodes reclaim them.
+    /// Jobs that the node still held: the store did not answer in time, or `rollback_on_shutdown` is off. Other nodes reclaim them.
     pub left: usize,
     /// Handlers that were cancelled and have not returned, because they block their thread.
     pub still_running: usize,
@@ -136,7 +136,7 @@ pub(crate) struct TopicStats {
     /// Entries that wait in the outbox.
     pub(super) follow_ups: Level,
     relay: Histogram,
-    /// Jobs that `process_unacked` dropped.
+    /// Jobs that `on_park_timeout` dropped.
     dropped: Count,
     run: Histogram,
     lateness: Histogram,
@@ -172,7 +172,7 @@ impl TopicStats {
             dropped: Count::of(Some(counter(&table::SETTLED, &[name, "drop"]))),
             run: histogram(&table::RUN, &[name]),
             lateness: histogram(&table::LATENESS, &[name]),
-            failed: Cause::ALL.map(|cause| counter(&table::FAILED, &[name, cause.word()])),
+            failed: Cause::ALL.map(|cause| counter(&table::FAILED, &[name, cause.as_str()])),
             stopped: counter(&table::FAILED, &[name, "stopped"]),
             calls: RequestKind::ALL.map(|kind| histogram(&table::CALL, &[kind.name()])),
             punctuality: Punctuality::new(objective),

@@ -9,17 +9,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
-use crate::store::step::{MOST_JOBS, USUAL_BYTES};
+use crate::store::step::{DEFAULT_BYTES, MAX_JOBS};
 
 /// The most jobs that a step moves or lists. This many acks keep Redis busy for half a millisecond and any other outcomes for
 /// two, and nothing else of the server runs meanwhile; a job of a larger batch costs no less.
-const MOST_AT_ONCE: usize = 300;
+const MAX_AT_ONCE: usize = 300;
 /// Fewer bytes are never asked for. One job always passes, whatever its size.
 const FEWEST_BYTES: usize = 1 << 10;
 /// After how many answers a window that was halved once grows.
 const FEWEST_ANSWERS: u32 = 4;
 /// After how many answers a window grows at the latest.
-const MOST_ANSWERS: u32 = 64;
+const MAX_ANSWERS: u32 = 64;
 
 /// How many jobs and bytes a request asks for at most.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ impl Default for Window {
 impl Window {
     /// A window that grows to this many jobs, or to as many as a step moves at most otherwise.
     pub(super) fn of(most: usize) -> Self {
-        Self { most: most.max(MOST_AT_ONCE), halved: 0, answers: 0, grows_after: FEWEST_ANSWERS / 2 }
+        Self { most: most.max(MAX_AT_ONCE), halved: 0, answers: 0, grows_after: FEWEST_ANSWERS / 2 }
     }
 
     pub(super) fn jobs(&self) -> usize {
@@ -50,14 +50,14 @@ impl Window {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        (USUAL_BYTES >> self.halved).max(FEWEST_BYTES)
+        (DEFAULT_BYTES >> self.halved).max(FEWEST_BYTES)
     }
 
     /// No answer came in time.
     pub(super) fn timed_out(&mut self) {
         self.halved += u32::from(self.jobs() > 1 || self.bytes() > FEWEST_BYTES);
         self.answers = 0;
-        self.grows_after = (self.grows_after * 2).min(MOST_ANSWERS);
+        self.grows_after = (self.grows_after * 2).min(MAX_ANSWERS);
     }
 
     /// The task panicked at one of the jobs of a request.
@@ -107,7 +107,7 @@ impl Prefetch {
     /// How many jobs to claim beyond those that can start at once.
     pub(super) fn ahead(&mut self, now: Duration) -> usize {
         self.advance(now);
-        self.ended_before.min(MOST_JOBS)
+        self.ended_before.min(MAX_JOBS)
     }
 
     fn advance(&mut self, now: Duration) {
@@ -121,9 +121,9 @@ impl Prefetch {
 }
 
 /// The most bytes of records that wait for a permit in one topic. One answer may go beyond.
-const MOST_OF_TOPIC: usize = 16 << 20;
+const MAX_OF_TOPIC: usize = 16 << 20;
 /// The most bytes of records that wait for a permit on one node. One answer of each topic may go beyond.
-const MOST_OF_NODE: usize = 64 << 20;
+const MAX_OF_NODE: usize = 64 << 20;
 
 /// Bytes of records that wait for a permit, or are in batches that run, in all topics of a node. The clones share one number.
 #[derive(Debug, Clone, Default)]
@@ -149,7 +149,7 @@ impl WaitingShare {
 
     /// Whether the topic claims no job beyond those that can start at once.
     pub(super) fn is_full(&self) -> bool {
-        self.own >= MOST_OF_TOPIC || self.all.0.load(Relaxed) >= MOST_OF_NODE
+        self.own >= MAX_OF_TOPIC || self.all.0.load(Relaxed) >= MAX_OF_NODE
     }
 }
 
@@ -169,7 +169,7 @@ mod tests {
     fn a_timeout_halves_what_is_asked_for_down_to_one_job() {
         let mut window = Window::default();
         window.timed_out();
-        assert_eq!((window.jobs(), window.bytes()), (MOST_AT_ONCE / 2, USUAL_BYTES / 2));
+        assert_eq!((window.jobs(), window.bytes()), (MAX_AT_ONCE / 2, DEFAULT_BYTES / 2));
         (0..20).for_each(|_| window.timed_out());
         assert_eq!((window.jobs(), window.bytes()), (1, FEWEST_BYTES));
     }
@@ -189,16 +189,16 @@ mod tests {
         let mut window = Window::default();
         window.timed_out();
         (0..100).for_each(|_| window.answered());
-        assert_eq!((window.jobs(), window.bytes()), (MOST_AT_ONCE, USUAL_BYTES));
+        assert_eq!((window.jobs(), window.bytes()), (MAX_AT_ONCE, DEFAULT_BYTES));
     }
 
     #[test]
     fn the_bytes_that_wait_are_those_of_all_topics() {
         let all = WaitingBytes::default();
         let mut topics: Vec<_> = (0..5).map(|_| WaitingShare::new(all.clone())).collect();
-        topics[0].set(MOST_OF_TOPIC);
+        topics[0].set(MAX_OF_TOPIC);
         assert!(topics[0].is_full() && !topics[1].is_full());
-        topics[1..].iter_mut().for_each(|topic| topic.set(MOST_OF_TOPIC - 1));
+        topics[1..].iter_mut().for_each(|topic| topic.set(MAX_OF_TOPIC - 1));
         assert!(topics[4].is_full(), "the node is full");
         topics.truncate(4);
         assert!(!topics[3].is_full(), "a topic that is gone waits for nothing");

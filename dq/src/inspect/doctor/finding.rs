@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::job::{JobId, TopicName};
 use crate::provider::AheadSchedule;
-use crate::schedule::BadSchedule;
+use crate::schedule::InvalidSchedule;
 use crate::store::{FindingCode, GiveUp, Mismatch, Repair, Severity, UnreadableRow};
 
 /// Something that the doctor found.
@@ -91,7 +91,7 @@ impl Finding {
     }
 
     /// A schedule that this program cannot read.
-    pub(super) fn of_schedule(topic: TopicName, id: &JobId, bad: &BadSchedule) -> Self {
+    pub(super) fn of_schedule(topic: TopicName, id: &JobId, bad: &InvalidSchedule) -> Self {
         let text = format!("this program cannot read the schedule, so it does not tick here: {bad}");
         let finding = Self::new(FindingCode::ScheduleUnreadable, Some(topic), text);
         Self { id: Some(id.to_string()), advice: bad.advice().to_owned(), ..finding }

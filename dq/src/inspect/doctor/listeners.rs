@@ -5,23 +5,23 @@ use std::time::Duration;
 
 use super::Doctor;
 use super::finding::{Finding, Remedy};
-use crate::inspect::topic::InspectedTopic;
+use crate::inspect::topic::TopicSummary;
 use crate::job::TopicName;
 use crate::provider::{CallError, TopicProvider};
-use crate::store::{FindingCode, MOST_AHEAD, MOST_NODES, OutboxSeen, Repair, StoreError, TopicOverview};
+use crate::store::{FindingCode, MAX_AHEAD, MAX_NODES, OutboxSeen, Repair, StoreError, TopicOverview};
 use crate::time::Timestamp;
 
 /// How far the clock of the store may be from that of this machine.
-const MOST_DIFFERENCE: Duration = Duration::from_secs(1);
+const MAX_DIFFERENCE: Duration = Duration::from_secs(1);
 
 /// How long follow-ups may wait.
 pub(super) const LONG_WAIT: Duration = Duration::from_secs(60);
 
 /// How many topics with waiting follow-ups are named at most.
-const MOST_TARGETS: usize = 100;
+const MAX_TARGETS: usize = 100;
 
 /// How many producers a topic usually has at most. A topic remembers answers for each of them for an hour.
-const USUAL_PRODUCERS: usize = 1_000;
+const DEFAULT_PRODUCERS: usize = 1_000;
 
 impl Doctor {
     /// Compares the clocks, by a topic that need not exist.
@@ -32,12 +32,12 @@ impl Doctor {
 
     /// Looks whether the topic has a listener where it needs one, and which versions of dq listen.
     pub(super) async fn examine_listeners(&mut self, topic: &TopicProvider) -> Result<(), CallError> {
-        let seen = InspectedTopic::new(topic.name().clone(), self.overview_of(topic, MOST_NODES).await?);
+        let seen = TopicSummary::new(topic.name().clone(), self.overview_of(topic, MAX_NODES).await?);
         if seen.needs_listener() && seen.state.pause.is_none() {
             let text = format!("{} jobs are due, and no node listens", seen.ready);
             self.found(Finding::new(FindingCode::NoListener, Some(topic.name().clone()), text));
         }
-        let lives = seen.nodes.iter().chain(&seen.watchers).filter(|node| node.until > seen.clock);
+        let lives = seen.nodes.iter().chain(&seen.watchers).filter(|node| node.until > seen.store_time);
         let versions: BTreeSet<_> = lives.filter_map(|node| node.version.as_deref()).collect();
         if versions.len() > 1 {
             let versions: Vec<_> = versions.into_iter().collect();
@@ -49,7 +49,7 @@ impl Doctor {
 
     /// Looks whether follow-ups have waited for long. Returns for which topics some wait.
     pub(super) async fn examine_outbox(&mut self, topic: &TopicProvider) -> Result<VecDeque<OutboxSeen>, CallError> {
-        let waits = topic.outbox(MOST_TARGETS).await?;
+        let waits = topic.outbox(MAX_TARGETS).await?;
         for seen in &waits {
             let waited = self.provider.wall().since(Timestamp::floor_micros(seen.oldest));
             if waited >= LONG_WAIT {
@@ -75,11 +75,11 @@ impl Doctor {
             arrived => arrived?,
         };
         let clock = from.counts().await?.clock.as_millis().saturating_mul(1_000);
-        if arrived.at <= seen.before.at || arrived.at <= clock.saturating_add(MOST_AHEAD) {
+        if arrived.at <= seen.before.at || arrived.at <= clock.saturating_add(MAX_AHEAD) {
             return Ok(());
         }
         // What has arrived since the outbox was read is gone by now.
-        let waits = from.outbox(MOST_TARGETS).await?;
+        let waits = from.outbox(MAX_TARGETS).await?;
         let Some(seen) = waits.iter().find(|now| now.target == seen.target && now.before.at < arrived.at) else {
             return Ok(());
         };
@@ -96,7 +96,7 @@ impl Doctor {
     /// Looks how many producers the topic has, once the names of all keys were read.
     pub(super) fn count_producers(&mut self, topic: &TopicName) {
         let producers = self.producers.remove(topic).unwrap_or_default();
-        if producers > USUAL_PRODUCERS {
+        if producers > DEFAULT_PRODUCERS {
             let text = format!(
                 "{producers} producers have called the topic within the last hour, and it remembers answers for each"
             );
@@ -118,7 +118,7 @@ impl Doctor {
     /// The store read its clock between the time `before` and now.
     fn compare_clocks(&mut self, before: Timestamp, clock: Timestamp) {
         let (behind, ahead) = (before.since(clock), clock.since(self.provider.wall()));
-        if behind.max(ahead) < MOST_DIFFERENCE {
+        if behind.max(ahead) < MAX_DIFFERENCE {
             return;
         }
         let text = match behind > ahead {

@@ -24,10 +24,10 @@ use crate::store::{Cursor, GiveUp, Mismatch, OutboxSeen, Repair};
 use records::Undecoded;
 
 /// How many findings a doctor keeps at most. Repair these, and examine again.
-pub const MOST_FINDINGS: usize = 1_000;
+pub const MAX_FINDINGS: usize = 1_000;
 
 /// How many reads one step makes at most; each takes three commands of the store at most.
-const MOST_READS: usize = 9;
+const MAX_READS: usize = 9;
 
 /// How far a doctor has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
@@ -39,7 +39,7 @@ pub struct DoctorProgress {
     pub looked_at: usize,
     /// What was found.
     pub findings: usize,
-    /// What was found beyond the first [`MOST_FINDINGS`], and not kept.
+    /// What was found beyond the first [`MAX_FINDINGS`], and not kept.
     pub left_out: usize,
 }
 
@@ -199,7 +199,7 @@ impl Doctor {
         if matches!(self.stage, Stage::Over) {
             return Ok(None);
         }
-        for _ in 0..MOST_READS {
+        for _ in 0..MAX_READS {
             let was_set = self.is_at_sets();
             self.read().await?;
             // A set takes as many commands as all other reads of a step.
@@ -268,7 +268,7 @@ impl Doctor {
             return;
         }
         self.progress.findings += 1;
-        if self.findings.len() < MOST_FINDINGS {
+        if self.findings.len() < MAX_FINDINGS {
             self.findings.push(finding);
         } else {
             self.progress.left_out += 1;
@@ -277,7 +277,7 @@ impl Doctor {
 
     fn found_mismatch(&mut self, mismatch: Mismatch) {
         // The directory does not lead to it.
-        let has_room = self.findings.len() < MOST_FINDINGS && self.only.is_none();
+        let has_room = self.findings.len() < MAX_FINDINGS && self.only.is_none();
         if has_room && mismatch.code == FindingCode::TopicNotListed && !self.waiting.contains(&mismatch.topic) {
             self.waiting.push_back(mismatch.topic.clone());
         }

@@ -1,7 +1,7 @@
 //! Whether records, payloads and schedules can be read, whether nodes could decode the payloads, and whether dq has panicked at a job.
 
 use super::finding::Finding;
-use crate::job::{BadRecord, Cause, Codec, State, TopicName, check_json};
+use crate::job::{Cause, Codec, InvalidRecord, State, TopicName, check_json};
 use crate::schedule::{Definition, checked, schedule_name};
 use crate::store::{FindingCode, GiveUp, Stored};
 
@@ -33,8 +33,8 @@ fn wrong_in(stored: &Stored) -> Option<(FindingCode, String)> {
     let checked = if is_dead { stored.record.metadata() } else { checked(&stored.id, &stored.record) };
     let (codec, payload) = match checked.and_then(|_| stored.record.payload()) {
         Ok(read) => read,
-        Err(BadRecord::UnknownCodec(_)) if is_dead => return None,
-        Err(error @ BadRecord::OverLimit(_)) => return Some((FindingCode::OverLimit, error.to_string())),
+        Err(InvalidRecord::UnknownCodec(_)) if is_dead => return None,
+        Err(error @ InvalidRecord::OverLimit(_)) => return Some((FindingCode::OverLimit, error.to_string())),
         Err(error) => return Some((FindingCode::MangledRecord, error.to_string())),
     };
     if codec != Codec::Json || is_dead {

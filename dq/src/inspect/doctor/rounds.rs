@@ -5,7 +5,7 @@ use super::records::Undecoded;
 use super::{Doctor, Stage, TopicPart, records};
 use crate::job::TopicName;
 use crate::provider::{CallError, TopicProvider};
-use crate::store::step::{MOST_JOBS, USUAL_BYTES};
+use crate::store::step::{DEFAULT_BYTES, MAX_JOBS};
 use crate::store::{Examine, FindingCode, GiveUp, Mismatch, PageRequest, StoreError};
 
 /// How many names of the directory are read at once.
@@ -147,7 +147,7 @@ impl Doctor {
             }
             TopicPart::Records { states: states @ [state, others @ ..], after } => {
                 let page =
-                    topic.page(PageRequest { state: *state, after, limit: MOST_JOBS, bytes: USUAL_BYTES }).await?;
+                    topic.page(PageRequest { state: *state, after, limit: MAX_JOBS, bytes: DEFAULT_BYTES }).await?;
                 self.progress.looked_at += page.jobs.len();
                 for job in page.jobs {
                     self.undecoded.add(&job);

@@ -6,21 +6,21 @@ use super::Doctor;
 use super::finding::{Finding, Remedy};
 use super::listeners::LONG_WAIT;
 use crate::job::{JobId, TopicName};
-use crate::provider::{CallError, SetSeen, SetState, TopicProvider};
+use crate::provider::{CallError, JobSetSummary, SetState, TopicProvider};
 use crate::store::FindingCode;
-use crate::store::step::MOST_JOBS;
+use crate::store::step::MAX_JOBS;
 
 /// How many sets of a topic are looked at, of each the members in so many topics, and of each of these so many members.
-const MOST_SETS: usize = 20;
-const MOST_TOPICS: usize = 4;
-const MOST_MEMBERS: usize = 20;
+const MAX_SETS: usize = 20;
+const MAX_TOPICS: usize = 4;
+const MAX_MEMBERS: usize = 20;
 
 impl Doctor {
     /// Of the first sets that live in the topic, those that have waited for long.
     pub(super) async fn waiting_sets(&self, topic: &TopicProvider) -> Result<VecDeque<JobId>, CallError> {
         let wall = self.provider.wall();
-        let has_waited = |seen: &SetSeen| seen.state != SetState::Ended && wall.since(seen.since) >= LONG_WAIT;
-        let sets = topic.job_sets(0, MOST_SETS).await?;
+        let has_waited = |seen: &JobSetSummary| seen.state != SetState::Ended && wall.since(seen.since) >= LONG_WAIT;
+        let sets = topic.job_sets(0, MAX_SETS).await?;
         Ok(sets.into_iter().filter(has_waited).map(|seen| seen.set).collect())
     }
 
@@ -28,8 +28,8 @@ impl Doctor {
     pub(super) async fn examine_set(&mut self, home: &TopicProvider, set: JobId) -> Result<(), CallError> {
         let Some(seen) = home.job_set(set.as_str()).await? else { return Ok(()) };
         let mut missing = Vec::new();
-        for (of, mut ids) in by_topic(seen.waits_for).into_iter().take(MOST_TOPICS) {
-            ids.truncate(MOST_MEMBERS);
+        for (of, mut ids) in by_topic(seen.waits_for).into_iter().take(MAX_TOPICS) {
+            ids.truncate(MAX_MEMBERS);
             let ids = self.missing_of(home, &set, &of, ids).await?;
             missing.extend(ids.into_iter().map(|id| (of.clone(), id)));
         }
@@ -95,5 +95,5 @@ fn by_topic(members: Vec<(TopicName, JobId)>) -> BTreeMap<TopicName, Vec<JobId>>
 
 /// Whether something is on its way from one topic to another.
 async fn sends(from: &TopicProvider, to: &TopicName) -> Result<bool, CallError> {
-    Ok(from.outbox(MOST_JOBS).await?.iter().any(|seen| seen.target == *to))
+    Ok(from.outbox(MAX_JOBS).await?.iter().any(|seen| seen.target == *to))
 }

@@ -15,7 +15,7 @@ use super::super::limits::{self, Limit, TIME, cut};
 use super::super::msgpack::Value;
 use super::super::priority::Priority;
 use super::super::weight::Weight;
-use super::{BadRecord, Cause, Metadata};
+use super::{Cause, InvalidRecord, Metadata};
 use crate::time::{Timestamp, millis_ceil};
 
 /// What a field is.
@@ -97,10 +97,10 @@ macro_rules! fields {
             }
 
             /// The fields, and what is behind them. Without `texts` those that are numbers or flags, which allocates nothing.
-            fn take(mut rest: &[u8], texts: bool) -> Result<(Self, &[u8]), BadRecord> {
+            fn take(mut rest: &[u8], texts: bool) -> Result<(Self, &[u8]), InvalidRecord> {
                 let (mut metadata, mut left) = (Self::default(), count_of(&mut rest)?);
                 $(if left > 0 {
-                    metadata.$field = field(&mut rest, texts).ok_or(BadRecord::Damaged(stringify!($field)))?;
+                    metadata.$field = field(&mut rest, texts).ok_or(InvalidRecord::Damaged(stringify!($field)))?;
                     left -= 1;
                 })+
                 debug_assert_eq!(left, 0);
@@ -250,11 +250,11 @@ fn whole(value: Value<'_>) -> Option<u64> {
 }
 
 /// How many fields a list has, whose head is taken.
-fn count_of(bytes: &mut &[u8]) -> Result<usize, BadRecord> {
+fn count_of(bytes: &mut &[u8]) -> Result<usize, InvalidRecord> {
     match (*bytes, Value::take(bytes)) {
-        ([], _) => Err(BadRecord::TooShort),
+        ([], _) => Err(InvalidRecord::TooShort),
         ([0x90..=0x9f, ..] | [0xdc, 0, ..], Some(Value::List(count))) if count <= FIELDS.len() => Ok(count),
-        _ => Err(BadRecord::Unknown),
+        _ => Err(InvalidRecord::Unknown),
     }
 }
 
@@ -272,10 +272,10 @@ fn field<F: Field>(rest: &mut &[u8], texts: bool) -> Option<F> {
 pub(in crate::job) fn after_fields<'a>(
     record: &'a [u8],
     mut seen: impl FnMut(usize, Value<'a>),
-) -> Result<&'a [u8], BadRecord> {
+) -> Result<&'a [u8], InvalidRecord> {
     let mut rest = record;
     for (place, (name, kind)) in FIELDS[..count_of(&mut rest)?].iter().enumerate() {
-        seen(place, kind.take(&mut rest).ok_or(BadRecord::Damaged(name))?);
+        seen(place, kind.take(&mut rest).ok_or(InvalidRecord::Damaged(name))?);
     }
     Ok(rest)
 }
@@ -341,12 +341,12 @@ impl Metadata {
     }
 
     /// Only the fields that are numbers or flags, and the codec and payload behind the metadata.
-    pub(in crate::job) fn decode_numbers(record: &[u8]) -> Result<(Self, &[u8]), BadRecord> {
+    pub(in crate::job) fn decode_numbers(record: &[u8]) -> Result<(Self, &[u8]), InvalidRecord> {
         Self::take(record, false)
     }
 
     /// The metadata, and the codec and payload behind them.
-    pub(in crate::job) fn decode(record: &[u8]) -> Result<(Self, &[u8]), BadRecord> {
+    pub(in crate::job) fn decode(record: &[u8]) -> Result<(Self, &[u8]), InvalidRecord> {
         let (metadata, kept) = Self::take(record, true)?;
         metadata.check_texts()?;
         Ok((metadata, kept))

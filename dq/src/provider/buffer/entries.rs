@@ -11,7 +11,7 @@ use crate::environment::Environment;
 use crate::job::limits::{DUE, POSITION};
 use crate::job::{AppName, Codec, JobId, Metadata, ProducerId, Record, State, TopicKey, TopicName};
 use crate::provider::RefusedJob;
-use crate::store::step::{MOST_JOBS, USUAL_BYTES};
+use crate::store::step::{DEFAULT_BYTES, MAX_JOBS};
 use crate::store::{
     BatchAnswer, Command, CommandKind, Cursor, Due, FollowUpBatch, NewJob, Numbered, OnDuplicate, OutboxEntry,
     OutboxPosition, Packed, Page, PageRequest, Pending, Store, StoreError, Stored,
@@ -145,7 +145,7 @@ impl Entries {
     async fn load(&self, topic: &TopicKey, state: &mut BufferState, now: Timestamp) -> Result<(), StoreError> {
         let mut after = None;
         loop {
-            let page = self.page(topic, after, MOST_JOBS).await?;
+            let page = self.page(topic, after, MAX_JOBS).await?;
             for stored in &page.jobs {
                 match read(stored) {
                     Ok(read) => {
@@ -252,7 +252,7 @@ impl Entries {
     }
 
     async fn page(&self, topic: &TopicKey, after: Option<Cursor>, limit: usize) -> Result<Page, StoreError> {
-        let request = PageRequest { state: State::Delayed, after, limit, bytes: USUAL_BYTES };
+        let request = PageRequest { state: State::Delayed, after, limit, bytes: DEFAULT_BYTES };
         self.directory.page(topic, request).await
     }
 }

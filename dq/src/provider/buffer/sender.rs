@@ -22,7 +22,7 @@ const CLOCK_EVERY: Duration = Duration::from_secs(60);
 
 /// How long the sender rests at first after an error, and at most.
 const FIRST_REST: Duration = Duration::from_millis(250);
-const LONGEST_REST: Duration = Duration::from_secs(1);
+const MAX_REST: Duration = Duration::from_secs(1);
 
 /// Sends until the buffer is dropped.
 pub(super) async fn run(buffer: Weak<Buffer>) {
@@ -33,7 +33,7 @@ pub(super) async fn run(buffer: Weak<Buffer>) {
         let is_done = strong.send_all(&mut waits).await;
         let pause = match is_done {
             true => CLOCK_EVERY,
-            false => environment.growing_pause(FIRST_REST, LONGEST_REST, failures, 2),
+            false => environment.growing_pause(FIRST_REST, MAX_REST, failures, 2),
         };
         failures = if is_done { 0 } else { failures.saturating_add(1) };
         drop(strong);

@@ -16,7 +16,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use self::table::{Ended, Waiter};
 use self::task::{Message, Watching};
-use super::error::Reason;
+use super::error::FailureReason;
 use super::events::Source;
 use crate::environment::Runtime;
 use crate::job::JobId;
@@ -49,9 +49,9 @@ impl Results {
         });
         let waiter = Waiter { number, since, until, answer, is_asked: false };
         // Both fail only once the runtime of dq has ended.
-        to.send(Message::Wait(id.clone(), waiter)).map_err(|_| Reason::Stopped)?;
+        to.send(Message::Wait(id.clone(), waiter)).map_err(|_| FailureReason::Stopped)?;
         let _leaves = Leaves { to: to.clone(), id, number };
-        answered.await.map_err(|_| Reason::Stopped)?
+        answered.await.map_err(|_| FailureReason::Stopped)?
     }
 }
 

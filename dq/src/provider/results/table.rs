@@ -6,16 +6,16 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use super::super::error::Reason;
+use super::super::error::FailureReason;
 use super::super::no_result::NoResult;
 use crate::job::{Cause, JobId, KeptState, Metadata, State};
-use crate::store::{JobMove, JobPlace, StoreError, Stored};
+use crate::store::{JobPlace, StoreError, Stored, Transition};
 
 /// The pause before the second look at a job that has not ended, and the longest pause: each is twice the last. Looks repair lost moves only.
 pub(super) const PAUSES: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(30));
 
 /// What a caller gets: the result, or why there is none; an error if the store could not be asked.
-pub(super) type Ended = Result<Result<KeptState, NoResult>, Reason>;
+pub(super) type Ended = Result<Result<KeptState, NoResult>, FailureReason>;
 
 /// A caller who waits.
 #[derive(Debug)]
@@ -140,17 +140,17 @@ impl Table {
     }
 
     /// A move of a job.
-    pub(super) fn moved(&mut self, id: &JobId, what: &JobMove, now: Duration) {
+    pub(super) fn moved(&mut self, id: &JobId, what: &Transition, now: Duration) {
         let Some(job) = self.jobs.get_mut(id) else { return };
         let end = match what {
-            JobMove::Done { .. } => Some(NoResult::Acked),
-            JobMove::Deleted { .. } => Some(NoResult::Deleted),
-            JobMove::Removed | JobMove::Dropped | JobMove::Published => Some(NoResult::Gone),
+            Transition::Done { .. } => Some(NoResult::Acked),
+            Transition::Deleted { .. } => Some(NoResult::Deleted),
+            Transition::Removed | Transition::Dropped | Transition::Published => Some(NoResult::Gone),
             _ => None,
         };
         job.was_there = true;
         job.has_news |= job.asked;
-        let is_over = end.is_some() || matches!(what, JobMove::Dead { .. });
+        let is_over = end.is_some() || matches!(what, Transition::Dead { .. });
         if end.is_some() {
             job.end = end;
         }
@@ -203,7 +203,7 @@ impl Table {
             job.asked = false;
             let pause = job.pause;
             job.pause = (pause * 2).min(PAUSES.1);
-            self.end_waits(id, |waiter| waiter.until <= left, |_| Err(Reason::Store(Arc::clone(&error))));
+            self.end_waits(id, |waiter| waiter.until <= left, |_| Err(FailureReason::Store(Arc::clone(&error))));
             self.look_by(id, now + pause);
         }
     }

@@ -10,7 +10,7 @@ use super::super::events::{Event, Events, Source};
 use super::table::{PAUSES, Table, Waiter};
 use crate::environment::or_never;
 use crate::job::JobId;
-use crate::store::step::MOST_JOBS;
+use crate::store::step::MAX_JOBS;
 use crate::store::{StoreError, Stored};
 
 /// How long the task listens after the last caller has left, so that one wait after the other needs one subscription.
@@ -98,7 +98,7 @@ impl Watching {
         if self.look.is_some() {
             return;
         }
-        let ids: Arc<[JobId]> = self.table.take_due(now, MOST_JOBS).into();
+        let ids: Arc<[JobId]> = self.table.take_due(now, MAX_JOBS).into();
         if ids.is_empty() {
             return;
         }

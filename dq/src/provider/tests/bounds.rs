@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use super::manual_store::SentBatch;
 use super::{all_added, provider, provider_with, start_add, start_adds};
 use crate::config::NodeSettings;
-use crate::provider::{CallError, Reason};
+use crate::provider::{CallError, FailureReason};
 
 #[tokio::test(start_paused = true)]
 async fn a_batch_has_at_most_a_thousand_jobs() {
@@ -26,7 +26,7 @@ async fn a_batch_has_at_most_a_thousand_jobs() {
 
 #[tokio::test(start_paused = true)]
 async fn a_batch_has_at_most_a_mebibyte_unless_one_job_alone_has_more() {
-    let settings = NodeSettings { payload_limit: 4 << 20, ..NodeSettings::default() };
+    let settings = NodeSettings { max_payload: 4 << 20, ..NodeSettings::default() };
     let (_provider, topic, mut store) = provider_with(settings);
     let add = |id: &str, size: usize| tokio::spawn(topic.add_json(format!("\"{}\"", "x".repeat(size))).id(id));
     for (number, quick) in [(1, "x"), (2, "y")] {
@@ -64,7 +64,7 @@ async fn batches_begin_small_and_shrink_when_no_answer_comes_in_time() {
 }
 
 fn two_unanswered() -> NodeSettings {
-    NodeSettings { unanswered_limit: 2, ..NodeSettings::default() }
+    NodeSettings { max_in_flight: 2, ..NodeSettings::default() }
 }
 
 #[tokio::test(start_paused = true)]
@@ -89,7 +89,7 @@ async fn a_caller_without_a_place_gets_not_added_at_its_deadline() {
     let error = start_add(&topic, "c").await.await.unwrap().unwrap_err();
     let waited = start.elapsed();
     assert!(waited >= Duration::from_secs(10) && waited < Duration::from_millis(10_100), "{waited:?}");
-    assert!(matches!(error, CallError::NotDone { reason: Reason::NeverSent { .. }, .. }), "{error}");
+    assert!(matches!(error, CallError::NotDone { reason: FailureReason::NeverSent { .. }, .. }), "{error}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -10,11 +10,11 @@ use super::{Adding, all_added, provider_with};
 use crate::config::NodeSettings;
 use crate::environment::{Environment, Seeded};
 use crate::job::AppName;
-use crate::provider::{CallError, Provider, Reason, TopicProvider};
+use crate::provider::{CallError, FailureReason, Provider, TopicProvider};
 
 /// Room for three requests of 1,000 bytes each, a bit more than their payloads.
 fn three_kilobytes() -> NodeSettings {
-    NodeSettings { unanswered_bytes: 3_300, ..NodeSettings::default() }
+    NodeSettings { max_in_flight_bytes: 3_300, ..NodeSettings::default() }
 }
 
 fn payload(bytes: usize) -> String {
@@ -124,7 +124,7 @@ async fn a_caller_that_gets_no_bytes_in_time_is_not_added() {
     let _first = add(&topic, "a", 3_000).await;
     let _unanswered = store.expect(1, "add a").await;
     let error = add(&other, "b", 1_000).await.await.unwrap().unwrap_err();
-    assert!(matches!(error, CallError::NotDone { reason: Reason::NeverSent { .. }, .. }), "{error}");
+    assert!(matches!(error, CallError::NotDone { reason: FailureReason::NeverSent { .. }, .. }), "{error}");
 }
 
 /// Starts queries that are never answered.

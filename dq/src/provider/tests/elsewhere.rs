@@ -10,7 +10,7 @@ use super::manual_store::StoreOperator;
 use crate::config::NodeSettings;
 use crate::environment::Environment;
 use crate::job::AppName;
-use crate::provider::{CallError, Provider, Reason};
+use crate::provider::{CallError, FailureReason, Provider};
 
 #[test]
 fn a_caller_elsewhere_gets_its_deadline_while_all_threads_of_the_runtime_are_blocked() {
@@ -22,7 +22,7 @@ fn a_caller_elsewhere_gets_its_deadline_while_all_threads_of_the_runtime_are_blo
     assert_eq!(environment.shared(), Some(runtime.handle().id()));
     drop(entered);
     let millis = Duration::from_millis;
-    let settings = NodeSettings { call_timeout: millis(200), call_total: millis(600), ..NodeSettings::default() };
+    let settings = NodeSettings { call_timeout: millis(200), call_deadline: millis(600), ..NodeSettings::default() };
     let provider = Provider::root(AppName::new("shop").unwrap(), Arc::clone(&store) as _, environment, settings);
     let topic = provider.topic("remind").unwrap();
 
@@ -37,7 +37,7 @@ fn a_caller_elsewhere_gets_its_deadline_while_all_threads_of_the_runtime_are_blo
     });
     blocked.recv().unwrap();
     let error = here.block_on(topic.add_json("1").id("b")).unwrap_err();
-    assert!(matches!(error, CallError::Unknown { reason: Reason::NoAnswer { .. }, .. }), "{error}");
+    assert!(matches!(error, CallError::Unknown { reason: FailureReason::NoAnswer { .. }, .. }), "{error}");
     let sent = here.block_on(operator.expect(2, "add b"));
     let repeated = here.block_on(operator.expect(2, "add b"));
     assert_ne!(sent.producer, repeated.producer, "time-outs pass, too");

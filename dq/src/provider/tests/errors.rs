@@ -7,9 +7,9 @@ use bytes::Bytes;
 
 use crate::job::{JobId, Record, State, TopicName, limits};
 use crate::provider::error::Doing;
-use crate::provider::{CallError, Invalid, Reason, Refusal, Target};
+use crate::provider::{CallError, FailureReason, Invalid, Refusal, Target};
 use crate::store::{CommandKind, GiveUp, OnDuplicate, Repair, StoreError};
-use crate::time::LONGEST_DELAY;
+use crate::time::MAX_DELAY;
 
 fn target(doing: Doing) -> Target {
     Target { topic: TopicName::new("t").unwrap(), id: Some(JobId::new("7").unwrap()), doing }
@@ -27,17 +27,17 @@ fn exists(state: State) -> CallError {
 fn only_an_add_that_the_store_did_not_get_or_take_may_be_repeated() {
     let topic = TopicName::new("t").unwrap();
     let not_added = |reason| CallError::NotDone { target: add(), reason };
-    let unknown = || CallError::Unknown { target: add(), reason: Reason::Unanswered };
+    let unknown = || CallError::Unknown { target: add(), reason: FailureReason::Unanswered };
     let some = |first| CallError::SomeFailed { failed: 1, jobs: 2, first: Box::new(first) };
-    let no_answer = Reason::NoAnswer { waited: Duration::ZERO, limit: "within" };
-    let never_sent = Reason::NeverSent { waited: Duration::ZERO, limit: "within" };
+    let no_answer = FailureReason::NoAnswer { waited: Duration::ZERO, limit: "within" };
+    let never_sent = FailureReason::NeverSent { waited: Duration::ZERO, limit: "within" };
     let store = StoreError::NotSent { operation: "add", reason: String::new() };
     let repeat = [
-        not_added(Reason::Store(Arc::new(store))),
+        not_added(FailureReason::Store(Arc::new(store))),
         not_added(no_answer),
         not_added(never_sent),
-        not_added(Reason::Stopped),
-        not_added(Reason::Panicked),
+        not_added(FailureReason::Stopped),
+        not_added(FailureReason::Panicked),
         some(unknown()),
         unknown(),
     ];
@@ -47,12 +47,12 @@ fn only_an_add_that_the_store_did_not_get_or_take_may_be_repeated() {
         Invalid::OverLimit(limits::CONTROLS.check(1).unwrap_err()),
         TopicName::new("").unwrap_err().into(),
         Invalid::BadDuration { field: "after", source: dq_grammar::parse_duration("soon").unwrap_err() },
-        Invalid::TooLong { field: "after", delay: LONGEST_DELAY * 2, limit: LONGEST_DELAY },
+        Invalid::TooLong { field: "after", delay: MAX_DELAY * 2, limit: MAX_DELAY },
         Invalid::BadRetry("often".parse::<crate::job::RetryPolicy>().unwrap_err()),
         Invalid::BatchTooLarge { what: "jobs", size: 2, limit: 1 },
         Invalid::RepeatedInBatch { id: JobId::new("7").unwrap() },
     ];
-    let refused = [not_added(Reason::Refused("why".into())), some(exists(State::Dead)), exists(State::Dead)];
+    let refused = [not_added(FailureReason::Refused("why".into())), some(exists(State::Dead)), exists(State::Dead)];
     let give_up: Vec<_> = invalid.into_iter().map(CallError::from).chain(refused).collect();
     for (errors, may) in [(&repeat[..], true), (&give_up, false)] {
         for error in errors {
@@ -70,20 +70,20 @@ fn an_existing_id_says_what_to_write_instead() {
 
 #[test]
 fn an_unknown_result_says_what_to_do_and_that_the_store_may_have_done_it() {
-    let error = CallError::Unknown { target: add(), reason: Reason::Unanswered };
+    let error = CallError::Unknown { target: add(), reason: FailureReason::Unanswered };
     let text = crate::Error::from(error).to_string();
     let start =
         "it is not known whether job `7` of topic `t` was added (add it again with this id and `.keep_existing()`): ";
     assert!(text.starts_with(start) && text.matches("may have done it").count() == 1, "{text}");
     let target = target(Doing::Command(CommandKind::Delete));
-    let error = CallError::Unknown { target, reason: Reason::Unanswered }.to_string();
+    let error = CallError::Unknown { target, reason: FailureReason::Unanswered }.to_string();
     assert!(error.contains("topic `t` (call again): "), "{error}");
 }
 
 #[test]
 fn the_longest_delay_is_written_in_words() {
     let delay = Duration::from_secs(1_000_000_000);
-    let text = Invalid::TooLong { field: "after", delay, limit: LONGEST_DELAY }.to_string();
+    let text = Invalid::TooLong { field: "after", delay, limit: MAX_DELAY }.to_string();
     assert!(text.ends_with("ten years is the limit"), "{text}");
 }
 

@@ -12,7 +12,7 @@ use super::{all_added, provider, start_add, start_adds};
 use crate::config::NodeSettings;
 use crate::environment::{Clock, Environment, Runtime, Seeded, Spawn, Task, TokioClock};
 use crate::job::AppName;
-use crate::provider::{CallError, Provider, Reason, TopicProvider};
+use crate::provider::{CallError, FailureReason, Provider, TopicProvider};
 
 /// An environment that counts its timers and keeps its tasks.
 #[derive(Debug)]
@@ -84,8 +84,8 @@ async fn callers_get_an_error_when_the_task_is_gone() {
     let unsent = start_add(&topic, "unsent").await;
     watched.tasks.lock().unwrap().iter().for_each(Task::abort);
     assert!(matches!(sent.await.unwrap(), Err(CallError::Unknown { .. })));
-    assert!(matches!(unsent.await.unwrap(), Err(CallError::NotDone { reason: Reason::Stopped, .. })));
-    assert!(matches!(topic.add_json("1").await, Err(CallError::NotDone { reason: Reason::Stopped, .. })));
+    assert!(matches!(unsent.await.unwrap(), Err(CallError::NotDone { reason: FailureReason::Stopped, .. })));
+    assert!(matches!(topic.add_json("1").await, Err(CallError::NotDone { reason: FailureReason::Stopped, .. })));
 }
 
 #[tokio::test(start_paused = true)]
@@ -110,7 +110,7 @@ async fn closing_waits_for_the_answers() {
     let closing = tokio::spawn(async move { provider.close().await });
     store.expect_nothing().await;
     assert!(!closing.is_finished());
-    assert!(matches!(topic.add_json("1").await, Err(CallError::NotDone { reason: Reason::Stopped, .. })));
+    assert!(matches!(topic.add_json("1").await, Err(CallError::NotDone { reason: FailureReason::Stopped, .. })));
     sent.done();
     closing.await.unwrap();
     assert!(adding.is_finished());

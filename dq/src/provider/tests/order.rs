@@ -3,7 +3,7 @@
 use futures_util::future::{join, join_all};
 
 use super::{all_added, provider, start_add, start_adds};
-use crate::provider::{Addition, CallError};
+use crate::provider::{AddedHow, CallError};
 use crate::store::AddOutcome;
 
 #[tokio::test(start_paused = true)]
@@ -17,7 +17,7 @@ async fn concurrent_adds_are_one_batch() {
         sent.done();
     };
     let (added, ()) = join(adds, answers).await;
-    assert!(added.into_iter().all(|added| added.is_ok_and(|added| added.how == Addition::New)));
+    assert!(added.into_iter().all(|added| added.is_ok_and(|added| added.how == AddedHow::New)));
     store.expect_nothing().await;
 }
 
@@ -31,7 +31,7 @@ async fn each_caller_gets_its_own_outcome() {
     for add in adding {
         results.push(add.await.unwrap());
     }
-    assert_eq!(results[0].as_ref().unwrap().how, Addition::ReplacementWaits);
+    assert_eq!(results[0].as_ref().unwrap().how, AddedHow::ReplacementWaits);
     let refused = results[1].as_ref().unwrap_err();
     assert!(matches!(refused, CallError::NotDone { .. }));
     assert_eq!(refused.to_string(), "job `b` of topic `remind` was not added: the store refuses it: no room");

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::manual_store::PanicAt;
 use super::{all_added, provider, start_add, start_adds};
-use crate::provider::{CallError, Reason};
+use crate::provider::{CallError, FailureReason};
 
 #[tokio::test(start_paused = true)]
 async fn requests_that_were_not_sent_are_sent_after_a_panic() {
@@ -32,7 +32,7 @@ async fn after_a_panic_what_may_have_left_is_unknown_and_the_rest_gets_a_new_pro
     store.panic_at(PanicAt::Answer);
     sent.done();
     let error = left.await.unwrap().unwrap_err();
-    assert!(matches!(error, CallError::Unknown { reason: Reason::Panicked, .. }), "{error}");
+    assert!(matches!(error, CallError::Unknown { reason: FailureReason::Panicked, .. }), "{error}");
     let deleted = store.expect(1, "command x").await;
     assert_ne!(deleted.identity, first, "the numbers of the first producer are lost");
     store.expect(2, "add b c").await.done();
@@ -50,7 +50,7 @@ async fn after_a_panic_a_command_that_may_have_left_is_unknown() {
     store.panic_at(PanicAt::Answer);
     sent.done();
     let error = command.await.unwrap().unwrap_err();
-    assert!(matches!(error, CallError::Unknown { reason: Reason::Panicked, .. }), "{error}");
+    assert!(matches!(error, CallError::Unknown { reason: FailureReason::Panicked, .. }), "{error}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -58,7 +58,7 @@ async fn a_batch_whose_sending_panics_is_unknown_and_is_not_sent_again() {
     let (_provider, topic, mut store) = provider();
     store.panic_at(PanicAt::Send);
     let error = start_add(&topic, "a").await.await.unwrap().unwrap_err();
-    assert!(matches!(error, CallError::Unknown { reason: Reason::Panicked, .. }), "{error}");
+    assert!(matches!(error, CallError::Unknown { reason: FailureReason::Panicked, .. }), "{error}");
     let adding = start_add(&topic, "b").await;
     store.expect(1, "add b").await.done();
     all_added(vec![adding]).await;
@@ -76,7 +76,7 @@ async fn a_batch_that_was_refused_before_a_panic_is_sent_again() {
     second.done();
     store.expect(1, "add a").await.done();
     all_added(vec![adding.remove(0)]).await;
-    assert!(matches!(adding.remove(0).await.unwrap(), Err(CallError::Unknown { reason: Reason::Panicked, .. })));
+    assert!(matches!(adding.remove(0).await.unwrap(), Err(CallError::Unknown { reason: FailureReason::Panicked, .. })));
 }
 
 #[tokio::test(start_paused = true)]
@@ -86,7 +86,7 @@ async fn a_provider_whose_task_panicked_closes() {
     let adding = start_add(&topic, "a").await;
     provider.close().await;
     assert!(matches!(adding.await.unwrap(), Err(CallError::Unknown { .. })));
-    assert!(matches!(topic.add_json("1").await, Err(CallError::NotDone { reason: Reason::Stopped, .. })));
+    assert!(matches!(topic.add_json("1").await, Err(CallError::NotDone { reason: FailureReason::Stopped, .. })));
 }
 
 #[tokio::test(start_paused = true)]
@@ -109,7 +109,7 @@ async fn a_query_that_panics_says_so() {
     let (provider, topic, store) = provider();
     store.panic_at(PanicAt::Query);
     let error = topic.counts().await.unwrap_err();
-    assert!(matches!(error, CallError::NotDone { reason: Reason::Panicked, .. }), "{error}");
+    assert!(matches!(error, CallError::NotDone { reason: FailureReason::Panicked, .. }), "{error}");
     assert!(topic.counts().await.is_ok());
     assert_eq!(provider.restarts(), 1);
 }

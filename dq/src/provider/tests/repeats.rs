@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::manual_store::{SentBatch, StoreOperator};
 use super::{Adding, all_added, provider, start_add, start_adds};
-use crate::provider::{CallError, Reason};
+use crate::provider::{CallError, FailureReason};
 use crate::store::StoreError;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -134,7 +134,7 @@ async fn a_job_that_is_refused_until_its_deadline_is_not_added() {
     let start = Instant::now();
     let adding = start_add(&topic, "a").await;
     let error = error_of(&mut store, adding, SentBatch::refused).await;
-    assert!(matches!(&error, CallError::NotDone { reason: Reason::Store(_), .. }), "{error}");
+    assert!(matches!(&error, CallError::NotDone { reason: FailureReason::Store(_), .. }), "{error}");
     assert_eq!(error.to_string(), "job `a` of topic `remind` was not added: the store refuses add for now: loading");
     assert_eq!(start.elapsed().as_secs(), 10);
     store.expect_nothing().await;
@@ -149,7 +149,7 @@ async fn a_job_without_an_answer_until_its_deadline_is_unknown() {
     let adding = start_add(&topic, "a").await;
     let error = error_of(&mut store, adding, drop).await;
     assert!(
-        matches!(&error, CallError::Unknown { target, reason: Reason::NoAnswer { .. } } if target.id.as_ref().unwrap().as_str() == "a")
+        matches!(&error, CallError::Unknown { target, reason: FailureReason::NoAnswer { .. } } if target.id.as_ref().unwrap().as_str() == "a")
     );
     assert_eq!(start.elapsed().as_secs(), 10);
 }
@@ -160,7 +160,7 @@ async fn one_lost_answer_among_refusals_is_unknown() {
     let adding = start_add(&topic, "a").await;
     drop(store.expect(1, "add a").await);
     let error = error_of(&mut store, adding, SentBatch::refused).await;
-    assert!(matches!(error, CallError::Unknown { reason: Reason::Unanswered, .. }), "{error}");
+    assert!(matches!(error, CallError::Unknown { reason: FailureReason::Unanswered, .. }), "{error}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -184,7 +184,7 @@ async fn a_final_error_behind_a_lost_answer_leaves_the_job_unknown() {
     let wrong = StoreError::WrongType { key: "dq:{shop:remind}:jobs".into(), expected: "hash" };
     store.expect(1, "add a").await.fails(wrong);
     let error = adding.await.unwrap().unwrap_err();
-    assert!(matches!(error, CallError::Unknown { reason: Reason::Unanswered, .. }), "{error}");
+    assert!(matches!(error, CallError::Unknown { reason: FailureReason::Unanswered, .. }), "{error}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -204,7 +204,7 @@ async fn a_job_that_could_not_be_sent_in_time_is_not_added() {
     drop(store.expect(1, "add a").await);
     let waiting = start_add(&topic, "b").await;
     let error = error_of(&mut store, waiting, drop).await;
-    assert!(matches!(error, CallError::NotDone { reason: Reason::NeverSent { .. }, .. }), "{error}");
+    assert!(matches!(error, CallError::NotDone { reason: FailureReason::NeverSent { .. }, .. }), "{error}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use super::manual_store::StoreOperator;
 use super::{all_added, provider, provider_with, start_add, start_adds};
 use crate::config::NodeSettings;
-use crate::provider::{CallError, Invalid, Reason, TopicProvider};
+use crate::provider::{CallError, FailureReason, Invalid, TopicProvider};
 use crate::store::StoreError;
 use crate::time::IntoDelay;
 
@@ -25,7 +25,7 @@ async fn late_add(topic: &TopicProvider, id: &str) -> CallError {
 async fn an_add_without_an_answer_is_unknown_after_its_own_time() {
     let (_provider, topic, mut store) = provider();
     let error = late_add(&topic, "a").await;
-    let CallError::Unknown { reason: Reason::NoAnswer { waited, limit: "within" }, .. } = &error else {
+    let CallError::Unknown { reason: FailureReason::NoAnswer { waited, limit: "within" }, .. } = &error else {
         panic!("{error:?}")
     };
     assert_eq!(*waited, HALF);
@@ -39,7 +39,10 @@ async fn an_add_that_cannot_be_sent_in_its_own_time_is_not_added() {
     let first = start_adds(&topic, &["a"]).await;
     let sent = store.expect(1, "add a").await;
     let error = late_add(&topic, "b").await;
-    assert!(matches!(error, CallError::NotDone { reason: Reason::NeverSent { limit: "within", .. }, .. }), "{error:?}");
+    assert!(
+        matches!(error, CallError::NotDone { reason: FailureReason::NeverSent { limit: "within", .. }, .. }),
+        "{error:?}"
+    );
     sent.done();
     all_added(first).await;
     store.expect_nothing().await;
@@ -47,12 +50,12 @@ async fn an_add_that_cannot_be_sent_in_its_own_time_is_not_added() {
 
 #[tokio::test(start_paused = true)]
 async fn a_caller_that_waits_for_a_place_waits_only_for_its_own_time() {
-    let settings = NodeSettings { unanswered_limit: 1, ..NodeSettings::default() };
+    let settings = NodeSettings { max_in_flight: 1, ..NodeSettings::default() };
     let (_provider, topic, mut store) = provider_with(settings);
     let first = start_adds(&topic, &["a"]).await;
     let sent = store.expect(1, "add a").await;
     let error = late_add(&topic, "b").await;
-    assert!(matches!(error, CallError::NotDone { reason: Reason::NeverSent { .. }, .. }), "{error:?}");
+    assert!(matches!(error, CallError::NotDone { reason: FailureReason::NeverSent { .. }, .. }), "{error:?}");
     let many = topic.add_many_json(["1", "2"]).within(HALF).await.unwrap();
     assert!(many.iter().all(|added| matches!(added, Err(CallError::NotDone { .. }))), "{many:?}");
     sent.done();
@@ -103,7 +106,7 @@ async fn a_caller_may_wait_longer_than_usual() {
     while start.elapsed() < Duration::from_secs(30) {
         store.next().await.refused();
     }
-    assert!(matches!(other.await.unwrap().unwrap_err(), CallError::NotDone { .. }), "it waits for `call_total`");
+    assert!(matches!(other.await.unwrap().unwrap_err(), CallError::NotDone { .. }), "it waits for `call_deadline`");
     store.expect(1, "add a").await.done();
     all_added(vec![adding]).await;
 }
@@ -182,7 +185,7 @@ async fn a_full_store_is_asked_twice_and_then_the_caller_learns_what_to_do() {
         let adding = start_add(&topic, "a").await;
         refused_twice(&mut store, number).await;
         let error = adding.await.unwrap().unwrap_err();
-        let CallError::NotDone { reason: Reason::Store(source), .. } = &error else { panic!("{error:?}") };
+        let CallError::NotDone { reason: FailureReason::Store(source), .. } = &error else { panic!("{error:?}") };
         assert!(matches!(**source, StoreError::Full { .. }), "{source}");
         assert!(error.to_string().ends_with("the store cannot take add: OOM (raise `maxmemory`)"), "{error}");
         store.expect_nothing().await;

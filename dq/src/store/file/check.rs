@@ -16,7 +16,7 @@ use crate::store::memory::ReplayPart;
 use crate::store::{StoreError, TopicCounts};
 
 /// How many jobs over a limit are named of each topic.
-const MOST_OVER: usize = 100;
+const MAX_OVER: usize = 100;
 
 /// What a sound directory holds.
 #[derive(Debug, Clone)]
@@ -100,7 +100,7 @@ fn check_part(disk: &dyn Disk, part: ReplayPart) -> Result<Checked, CheckError> 
         if !memory.is_consistent(&topic)? {
             return Err(inconsistent(&topic, format!("its {of_all} jobs and their places differ")));
         }
-        let over = memory.over_limit(&topic, MOST_OVER)?.into_iter();
+        let over = memory.over_limit(&topic, MAX_OVER)?.into_iter();
         over_limit.extend(over.map(|(id, over)| (topic.clone(), id, over)));
         if of_all + counts.broadcasts > 0 {
             topics.push(TopicChecked { topic, counts });

@@ -158,7 +158,7 @@ impl FileStore {
             Err(StoreError::Halted { reason, .. }) => Some(Danger { code: FindingCode::StoreHalted, text: reason }),
             admitted => admitted.map(|()| None)?,
         };
-        let of_memory = self.memory_use().and_then(|used| used.danger("the jobs take", "`memory_limit`"));
+        let of_memory = self.memory_use().and_then(|used| used.danger("the jobs take", "`max_memory`"));
         Ok(of_disk.into_iter().chain(of_memory).collect())
     }
 }

@@ -68,7 +68,7 @@ pub(super) fn try_open(disk: &Arc<dyn Disk>, options: &FileOptions) -> Result<Op
     let path = disk.path();
     let sink = Arc::new(JournalSink::new(options));
     let memory = MemoryStore::journaled(Arc::clone(&options.clock), Arc::clone(&sink) as Arc<dyn Sink>);
-    if let Some(limit) = options.memory_limit {
+    if let Some(limit) = options.max_memory {
         memory.limit_memory(limit);
     }
     let (journal, recovered) = load(disk, options, &memory)?;
@@ -92,7 +92,7 @@ pub(super) fn try_open(disk: &Arc<dyn Disk>, options: &FileOptions) -> Result<Op
 /// Opens the journal and loads what it has, if that may take so much memory. Outcomes and ticks are never refused, so the jobs may have
 /// taken more than the limit: a start allows an eighth more.
 fn load(disk: &Arc<dyn Disk>, options: &FileOptions, memory: &MemoryStore) -> Result<(Journal, Recovered), OpenError> {
-    let limit = options.memory_limit.unwrap_or(u64::MAX);
+    let limit = options.max_memory.unwrap_or(u64::MAX);
     let most = limit.saturating_add(limit / 8);
     let too_large = |need: u64| OpenError::TooLarge { path: disk.path(), need: need >> 20, limit: limit >> 20 };
     let find_need = || need(&**disk).unwrap_or(most).max(most);

@@ -36,7 +36,7 @@ pub struct FileOptions {
     pub unwritten_bytes: u64,
     /// Adds, imports and growing updates are refused once the jobs take so much memory, as the store counts it. Default: three
     /// quarters of what the machine or the container has, if the system tells; otherwise there is no limit.
-    pub memory_limit: Option<u64>,
+    pub max_memory: Option<u64>,
 }
 
 impl FileOptions {
@@ -48,7 +48,7 @@ impl FileOptions {
             snapshot_bytes: 64 << 20,
             segment_bytes: 64 << 20,
             unwritten_bytes: 256 << 20,
-            memory_limit: most_memory().map(|most| most / 4 * 3),
+            max_memory: most_memory().map(|most| most / 4 * 3),
         }
     }
 }

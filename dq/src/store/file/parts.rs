@@ -16,7 +16,7 @@ use crate::store::{MemoryUse, Store};
 const PART_BYTES: u64 = 160 << 20;
 
 /// Tiny jobs take at most about so many times the bytes in memory that they have in the files.
-const MOST_GROWTH: u64 = 8;
+const MAX_GROWTH: u64 = 8;
 
 /// A directory that is read part by part. A program may use it meanwhile: then each part is of a moment of its own.
 #[derive(Debug)]
@@ -71,12 +71,12 @@ pub(super) fn parts_read_by(
 
 /// So many parts of a directory never take more memory than a part may.
 fn least_parts(disk: &dyn Disk) -> Result<u64, CheckError> {
-    Ok((bytes_of(disk)? * MOST_GROWTH).div_ceil(PART_BYTES).max(1))
+    Ok((bytes_of(disk)? * MAX_GROWTH).div_ceil(PART_BYTES).max(1))
 }
 
 /// Whether the jobs of a directory may take more memory than this.
 pub(super) fn may_need(disk: &dyn Disk, most: u64) -> bool {
-    bytes_of(disk).is_ok_and(|bytes| bytes.saturating_mul(MOST_GROWTH) > most)
+    bytes_of(disk).is_ok_and(|bytes| bytes.saturating_mul(MAX_GROWTH) > most)
 }
 
 /// What the jobs of a directory take in memory, about.

@@ -16,11 +16,11 @@ const PAGE: PageSize = PageSize { rows: 256, bytes: 128 << 10 };
 
 /// A snapshot is due once the frames of the journal have grown, or once what fills its units up has grown by this many times that.
 /// So single adds, each alone in a unit, take as many snapshots as with units of 512 bytes.
-const MOST_PADDING: u64 = 8;
+const MAX_PADDING: u64 = 8;
 
 /// A start that finds this many segments takes a snapshot. Each start may leave a segment that has little more than its zeros ahead,
 /// which the positions of the journal do not count.
-const MOST_SEGMENTS: usize = 16;
+const MAX_SEGMENTS: usize = 16;
 
 /// Takes the snapshots of a store. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -90,7 +90,7 @@ impl Snapshots {
     pub(super) fn take_at_start(&self, recovered: &Recovered) {
         let (segments, bytes) = recovered.segments;
         let is_large = |growth: Growth| bytes >= growth.snapshot;
-        let are_many = segments >= MOST_SEGMENTS && self.sink.journal().growth().is_ok_and(is_large);
+        let are_many = segments >= MAX_SEGMENTS && self.sink.journal().growth().is_ok_and(is_large);
         if are_many {
             self.take_and_log();
         }
@@ -102,7 +102,7 @@ impl Snapshots {
             // A tiny one would follow another without an end, and a large one costs no more than what it replaces.
             let most = |bytes: u64| if self.growth == 0 { 1 } else { bytes.max(growth.snapshot) };
             let is_large =
-                growth.frames >= most(self.growth) || growth.padding >= most(self.growth.saturating_mul(MOST_PADDING));
+                growth.frames >= most(self.growth) || growth.padding >= most(self.growth.saturating_mul(MAX_PADDING));
             is_large && growth.frames + growth.padding >= retry_from
         };
         self.sink.journal().growth().is_ok_and(is_due)

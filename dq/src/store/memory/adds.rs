@@ -10,10 +10,10 @@ use super::now::Now;
 use super::places::{Place, Slot, TimedPlace, bytes_of_row};
 use super::taken::bytes_of_taken;
 use super::topic::Topic;
-use crate::job::{Deliver, GroupName, JobId, Metadata, ProducerId, Record, State, Weight};
+use crate::job::{Delivery, GroupName, JobId, Metadata, ProducerId, Record, State, Weight};
 use crate::store::{
-    AddOutcome, AddedJob, Due, JobMove, LAST_VERSION, NewJob, OnDuplicate, PendingCommand, Replacement, StoreError,
-    TooHeavy, TopicFull,
+    AddOutcome, AddedJob, Due, LAST_VERSION, NewJob, OnDuplicate, PendingCommand, Replacement, StoreError, TooHeavy,
+    TopicFull, Transition,
 };
 use crate::time::Timestamp;
 
@@ -80,7 +80,7 @@ impl Topic {
             Ok(record) => self.in_order(now, record),
             Err(reason) => return AddOutcome::Refused(reason),
         };
-        let is_plain = job.deliver == Deliver::Queue && !self.broadcasts.contains(&job.id);
+        let is_plain = job.deliver == Delivery::Queue && !self.broadcasts.contains(&job.id);
         let record = match record {
             record if is_plain => match self.put_if_unknown(now, &job.id, record, due) {
                 None => return AddOutcome::Added,
@@ -132,8 +132,8 @@ impl Topic {
     }
 
     /// Whether no period of a rate has room for this job, if it comes into the queue. A schedule and a broadcast spend none.
-    pub(super) fn too_heavy(&self, id: &JobId, record: &Record, deliver: Deliver) -> Option<TooHeavy> {
-        if record.weight() == Weight::ONE || deliver == Deliver::Broadcast || id.schedule_name().is_some() {
+    pub(super) fn too_heavy(&self, id: &JobId, record: &Record, deliver: Delivery) -> Option<TooHeavy> {
+        if record.weight() == Weight::ONE || deliver == Delivery::Broadcast || id.schedule_name().is_some() {
             return None;
         }
         let (rate, group_rate) = self.told_rates();
@@ -148,7 +148,7 @@ impl Topic {
 
     /// Whether one job more would wait. What is known already, a schedule or a broadcast is none.
     fn takes_room(&self, job: &NewJob) -> bool {
-        let passes = job.deliver == Deliver::Broadcast || job.id.schedule_name().is_some();
+        let passes = job.deliver == Delivery::Broadcast || job.id.schedule_name().is_some();
         !passes && matches!(self.state(&job.id), None | Some(State::Done))
     }
 
@@ -167,7 +167,7 @@ impl Topic {
         let is_earlier = self.is_before_head(due);
         let known = self.jobs.delay_if_unknown(id.clone(), record, due);
         if known.is_none() {
-            self.record.note(id, || JobMove::Added { due });
+            self.record.note(id, || Transition::Added { due });
         }
         if known.is_none() && is_earlier && !self.jobs.have_groups() {
             self.signal_head(now, due);
@@ -194,7 +194,7 @@ impl Topic {
         let mut slot = self.jobs.get_mut(id).expect("its state is known");
         let replace = |pending: &mut PendingCommand| pending.replacement = Some(Replacement { job: new, conditional });
         slot.change_pending(replace).expect("the state of the job is RUNNING");
-        self.record.note(id, || JobMove::ReplacementWaits);
+        self.record.note(id, || Transition::ReplacementWaits);
         outcome
     }
 
@@ -203,11 +203,11 @@ impl Topic {
         self.jobs.remove(id);
         self.broadcasts.remove(id);
         let AddedJob { record, due, deliver } = new;
-        self.record.note(id, || JobMove::Added { due });
-        if deliver != Deliver::Queue {
+        self.record.note(id, || Transition::Added { due });
+        if deliver != Delivery::Queue {
             self.delay_broadcast(now, id.clone(), record.clone(), due);
         }
-        if deliver != Deliver::Broadcast {
+        if deliver != Delivery::Broadcast {
             self.signal_earlier_head(now, due);
             self.jobs.insert(id.clone(), Slot::new(record, 0, Place::Timed(TimedPlace::Delayed, due)));
         }
@@ -249,7 +249,7 @@ impl Topic {
             self.edit(id, &edit, |_| due);
             self.signal_new_heads(now, heads);
         }
-        self.record.note(id, || JobMove::Changed { due: Some(due), by: producer.to_string() });
+        self.record.note(id, || Transition::Changed { due: Some(due), by: producer.to_string() });
         AddOutcome::Extended { due, version }
     }
 

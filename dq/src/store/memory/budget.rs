@@ -71,7 +71,7 @@ impl Share {
         if bytes == 0 || now.limit.is_none_or(|limit| now.bytes.saturating_add(bytes) <= limit) {
             return Ok(());
         }
-        let reason = format!("the jobs take {now}: raise `memory_limit`, or wait until jobs end");
+        let reason = format!("the jobs take {now}: raise `max_memory`, or wait until jobs end");
         Err(StoreError::Full { operation, reason })
     }
 }

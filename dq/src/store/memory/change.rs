@@ -8,9 +8,9 @@ use super::now::Now;
 use super::places::{Place, Room, Slot, TimedPlace};
 use super::topic::Topic;
 use crate::job::{Codec, JobId, Metadata, ProducerId, Record, State};
-use crate::store::step::USUAL_BYTES;
+use crate::store::step::DEFAULT_BYTES;
 use crate::store::{
-    ChangeKind, ChangeOutcome, ChangeVerdict, Due, JobChange, JobMove, LATEST_DUE, OptionChange, StoreError,
+    ChangeKind, ChangeOutcome, ChangeVerdict, Due, JobChange, LATEST_DUE, OptionChange, StoreError, Transition,
 };
 use crate::time::Timestamp;
 
@@ -120,7 +120,7 @@ impl Topic {
         sizes: impl Iterator<Item = (&'a JobId, usize)>,
     ) -> HashSet<JobId, FixedState> {
         let (mut named, mut over) = (HashSet::with_hasher(FixedState::default()), HashSet::default());
-        let mut room = Room::new(USUAL_BYTES);
+        let mut room = Room::new(DEFAULT_BYTES);
         for (id, size) in sizes.filter(|(_, size)| *size > 0) {
             if named.insert(id) && !room.takes(size) {
                 over.insert(id.clone());
@@ -155,7 +155,7 @@ impl Topic {
         let Present { version, due, .. } = self.present(id);
         if verdict == ChangeVerdict::Changed {
             let by = || by.as_deref().unwrap_or(producer.as_str()).to_owned();
-            self.record.note(id, || JobMove::Changed { due, by: by() });
+            self.record.note(id, || Transition::Changed { due, by: by() });
         }
         ChangeOutcome { found: Some(found), verdict, version, due }
     }

@@ -9,7 +9,7 @@ use super::places::{ClaimTerms, Jobs, TimedPlace, Wanted, spends};
 use super::topic::Topic;
 use crate::job::{NodeId, Sequence, Weight};
 use crate::store::step::{Claim, Role, Sequenced, Sweep, Swept, Transfer, Transferred};
-use crate::store::{Gate, JobMove, Pace, StoreError};
+use crate::store::{Gate, Pace, StoreError, Transition};
 use crate::time::{Timestamp, millis_ceil};
 
 impl Topic {
@@ -83,15 +83,15 @@ impl Topic {
             return Ok(Sequenced::Reconcile(lease_status));
         }
         let is_over =
-            |kept: usize, until: Timestamp| until <= now.floor() || request.done_most.is_some_and(|most| kept > most);
+            |kept: usize, until: Timestamp| until <= now.floor() || request.done_max.is_some_and(|most| kept > most);
         let pruned_done = self.prune(TimedPlace::Done, request.limit, is_over);
-        let dead_before = ago(now, request.dead_kept);
-        let is_past = |kept: usize, since: Timestamp| kept > request.dead_most || since <= dead_before;
+        let dead_before = ago(now, request.dead_retention);
+        let is_past = |kept: usize, since: Timestamp| kept > request.dead_max || since <= dead_before;
         let pruned_dead = self.prune(TimedPlace::Dead, request.limit, is_past);
         // A topic that is paused or drains claims nothing here.
         let pace = self.pace(now);
         let limit = self.slots().take(pace.map_or(request.limit, |pace| request.limit.min(pace.room())));
-        let aged = (self.gate(now) == Gate::Open).then(|| ago(now, request.unacked_age));
+        let aged = (self.gate(now) == Gate::Open).then(|| ago(now, request.park_timeout));
         let (place, bytes) = (TimedPlace::Unacked, request.bytes);
         let wanted = aged.map(|until| Wanted { place, until, limit, bytes, pace });
         let (claims, refused) = self.claim(now, node, wanted, request.last_seen, request.lease);
@@ -184,7 +184,7 @@ impl Topic {
         {
             let id = id.clone();
             self.jobs.remove(&id);
-            self.record.note(&id, || JobMove::Removed);
+            self.record.note(&id, || Transition::Removed);
             pruned += 1;
         }
         pruned

@@ -6,9 +6,9 @@ use super::places::{Place, Room, TimedPlace};
 use super::signals::Recipient;
 use super::topic::Topic;
 use crate::job::{Cause, Fence, JobId, ProducerId, Record, State};
-use crate::store::step::USUAL_BYTES;
+use crate::store::step::DEFAULT_BYTES;
 use crate::store::{
-    Command, CommandKind, CommandOutcome, End, Ended, GiveUp, JobMove, PendingCommand, Signal, kept_of,
+    Command, CommandKind, CommandOutcome, End, Ended, GiveUp, PendingCommand, Signal, Transition, kept_of,
 };
 
 /// Whether anything changed, and the record that was removed.
@@ -18,7 +18,7 @@ impl Topic {
     /// Applies the commands in order. O(n log n).
     pub(crate) fn command(&mut self, now: Now, producer: &ProducerId, commands: &[Command]) -> Vec<CommandOutcome> {
         let mut outcomes: Vec<_> = commands.iter().map(|item| self.command_one(now, producer, item)).collect();
-        let mut room = Room::new(USUAL_BYTES);
+        let mut room = Room::new(DEFAULT_BYTES);
         for outcome in &mut outcomes {
             outcome.removed.take_if(|record| !room.takes(record.as_bytes().len()));
         }
@@ -147,7 +147,7 @@ impl Topic {
         self.jobs.free_seat(&job.id);
         if place != TimedPlace::Dead {
             self.jobs.move_to(&job.id, TimedPlace::Dead, now.floor());
-            self.record.note(&job.id, || JobMove::Dead { cause: Some(Cause::Decode), node: String::new() });
+            self.record.note(&job.id, || Transition::Dead { cause: Some(Cause::Decode), node: String::new() });
         }
         true
     }
@@ -165,11 +165,11 @@ impl Topic {
     }
 }
 
-const fn move_of(command: CommandKind, found: Option<State>, by: String) -> JobMove {
+const fn move_of(command: CommandKind, found: Option<State>, by: String) -> Transition {
     match (command, found) {
-        (_, Some(State::Running)) => JobMove::CommandWaits { command, by },
-        (CommandKind::Delete | CommandKind::Cancel, _) => JobMove::Deleted { by },
-        (CommandKind::Ack, _) => JobMove::Done { by },
-        (CommandKind::Requeue | CommandKind::Pass, _) => JobMove::Requeued { by },
+        (_, Some(State::Running)) => Transition::CommandWaits { command, by },
+        (CommandKind::Delete | CommandKind::Cancel, _) => Transition::Deleted { by },
+        (CommandKind::Ack, _) => Transition::Done { by },
+        (CommandKind::Requeue | CommandKind::Pass, _) => Transition::Requeued { by },
     }
 }

@@ -9,7 +9,7 @@ use super::places::{Place, Slot, SlotMut, TimedPlace};
 use super::topic::Topic;
 use crate::job::{Cause, Charge, Fence, Isolation, JobId, Metadata, NodeId, Record, State, Token};
 use crate::store::step::{Change, RejoinDue, Tick};
-use crate::store::{AddedJob, Ended, JobMove, PendingCommand};
+use crate::store::{AddedJob, Ended, PendingCommand, Transition};
 use crate::time::Timestamp;
 use dq_grammar::BlockedBy;
 
@@ -41,8 +41,8 @@ impl EndedRun {
         self.node.to_string()
     }
 
-    fn reclaimed(&self) -> JobMove {
-        JobMove::Reclaimed { node: self.node() }
+    fn reclaimed(&self) -> Transition {
+        Transition::Reclaimed { node: self.node() }
     }
 }
 
@@ -72,8 +72,8 @@ impl Topic {
             (Some(how), _) => {
                 drop(self.finish(now, id, how));
                 self.record.note(id, || match how {
-                    Ended::Acked => JobMove::Done { by: String::new() },
-                    Ended::Deleted | Ended::Cancelled => JobMove::Deleted { by: String::new() },
+                    Ended::Acked => Transition::Done { by: String::new() },
+                    Ended::Deleted | Ended::Cancelled => Transition::Deleted { by: String::new() },
                 });
             }
             (None, Exit::Settled(change, metadata)) => self.decide(now, id, &run, change.alone(), metadata),
@@ -118,33 +118,33 @@ impl Topic {
             Change::Ack => {
                 self.write_metadata(id, metadata, run.parked_by);
                 drop(self.finish(now, id, Ended::Acked));
-                self.record.note(id, || JobMove::Done { by: run.node() });
+                self.record.note(id, || Transition::Done { by: run.node() });
             }
             Change::Drop => {
                 self.jobs.remove(id);
-                self.record.note(id, || JobMove::Dropped);
+                self.record.note(id, || Transition::Dropped);
             }
             Change::Rejoin(again) => {
                 self.write_metadata(id, metadata, None);
                 let due = self.due_again(now, id, *again);
                 self.delay(now, id, due);
-                self.record.note(id, || JobMove::Rejoined { due, node: run.node() });
+                self.record.note(id, || Transition::Rejoined { due, node: run.node() });
             }
             Change::Retry(after) => {
                 self.write_metadata(id, metadata, None);
                 let (due, cause) = (now.after(*after), self.cause_of(id));
                 self.delay(now, id, due);
-                self.record.note(id, || JobMove::Retried { cause, due, node: run.node() });
+                self.record.note(id, || Transition::Retried { cause, due, node: run.node() });
             }
             Change::Rollback => {
                 self.write_metadata(id, metadata, run.parked_by);
                 self.give_back(now, id, run, run.crashes);
-                self.record.note(id, || JobMove::GivenBack { node: run.node() });
+                self.record.note(id, || Transition::GivenBack { node: run.node() });
             }
             Change::Park => {
                 self.write_metadata(id, metadata, run.parked_by.or(Some(run.token.fence)));
                 self.jobs.move_to(id, TimedPlace::Unacked, now.floor());
-                self.record.note(id, || JobMove::Parked { node: run.node() });
+                self.record.note(id, || Transition::Parked { node: run.node() });
             }
             Change::Dead => {
                 self.write_metadata(id, metadata, None);
@@ -163,9 +163,9 @@ impl Topic {
             let due = next.max(Timestamp::from_millis(due.as_millis().saturating_add(1)));
             self.signal_earlier_head(now, due);
             self.jobs.insert(id.clone(), Slot::new(schedule.clone(), 0, Place::Timed(TimedPlace::Delayed, due)));
-            self.record.note(id, || JobMove::Rejoined { due, node: node.to_string() });
+            self.record.note(id, || Transition::Rejoined { due, node: node.to_string() });
         } else {
-            self.record.note(id, || JobMove::Done { by: node.to_string() });
+            self.record.note(id, || Transition::Done { by: node.to_string() });
         }
     }
 
@@ -214,7 +214,7 @@ impl Topic {
         self.write_metadata(id, None, None);
         let cause = self.cause_of(id);
         self.record.died(id, cause, &run.node);
-        if !self.by_code.on_blocked.waits_for(BlockedBy::Dead) {
+        if !self.by_code.group_on_blocked.waits_for(BlockedBy::Dead) {
             self.jobs.free_seat(id);
         }
         self.jobs.move_to(id, TimedPlace::Dead, now.floor());

@@ -8,7 +8,7 @@ use super::kept::{Item, Kept};
 use super::places::bytes_of_row;
 use crate::job::JobId;
 use crate::store::history::append;
-use crate::store::{HistorySetting, JobMove, MOST_ENDED_HISTORIES};
+use crate::store::{HistorySetting, MAX_ENDED_HISTORIES, Transition};
 use crate::time::Timestamp;
 
 /// The history of a job.
@@ -55,10 +55,10 @@ impl Histories {
     }
 
     /// Adds the moves of a step. The history of a job that is gone now is kept for a time, or goes too.
-    pub(super) fn keep(&mut self, now: Timestamp, made: &[(JobId, JobMove)], is_gone: impl Fn(&JobId) -> bool) {
+    pub(super) fn keep(&mut self, now: Timestamp, made: &[(JobId, Transition)], is_gone: impl Fn(&JobId) -> bool) {
         let HistorySetting { moves: most, after } = self.setting;
-        let mut by_id: BTreeMap<&JobId, Vec<&JobMove>> = BTreeMap::new();
-        for (id, made) in made.iter().filter(|(_, made)| !matches!(made, JobMove::Progressed { .. })) {
+        let mut by_id: BTreeMap<&JobId, Vec<&Transition>> = BTreeMap::new();
+        for (id, made) in made.iter().filter(|(_, made)| !matches!(made, Transition::Progressed { .. })) {
             by_id.entry(id).or_default().push(made);
         }
         for (id, made) in by_id {
@@ -71,7 +71,7 @@ impl Histories {
             made.into_iter().for_each(|made| append(&mut text, now, made, most));
             self.kept.put(id, Some(History { text, until: is_gone.then(|| now.after(after)) }));
         }
-        while self.kept.ending() > MOST_ENDED_HISTORIES {
+        while self.kept.ending() > MAX_ENDED_HISTORIES {
             self.forget_first();
         }
     }

@@ -7,8 +7,8 @@ use foldhash::fast::FixedState;
 use super::now::Now;
 use super::places::{Place, Slot, TimedPlace, bytes_of_row};
 use super::topic::Topic;
-use crate::job::{Deliver, GroupName, JobId, State};
-use crate::store::{CopyPlace, Import, ImportOutcome, JobCopy, JobMove, OnDuplicate, StoreError, TopicFull};
+use crate::job::{Delivery, GroupName, JobId, State};
+use crate::store::{CopyPlace, Import, ImportOutcome, JobCopy, OnDuplicate, StoreError, TopicFull, Transition};
 
 impl Topic {
     /// Puts copies into their places. Under `Reject` it does all of them or nothing. O(n log n).
@@ -62,7 +62,7 @@ impl Topic {
             let comes = matches!(outcome, ImportOutcome::Added | ImportOutcome::Replaced(_));
             if comes
                 && copy.place == CopyPlace::Delayed
-                && let Some(heavy) = self.too_heavy(&copy.id, &copy.record, Deliver::Queue)
+                && let Some(heavy) = self.too_heavy(&copy.id, &copy.record, Delivery::Queue)
             {
                 return Err(StoreError::TooHeavy { id: copy.id.clone(), heavy });
             }
@@ -102,7 +102,7 @@ impl Topic {
         if let Some(until) = taken_until {
             self.taken.imported(now, &id, until);
         }
-        self.record.note(&id, || JobMove::Imported { place });
+        self.record.note(&id, || Transition::Imported { place });
         let Some(place) = TimedPlace::of_copies(place) else {
             self.broadcasts.remove(&id);
             return self.delay_broadcast(now, id, record, at);

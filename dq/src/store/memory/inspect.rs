@@ -7,10 +7,10 @@ use super::places::{Holder, Place, Slot, TimedPlace, fitting};
 use super::topic::Topic;
 use crate::job::{JobId, NodeId, Record, State, TopicKey, TopicName};
 use crate::store::history::read;
-use crate::store::step::USUAL_BYTES;
+use crate::store::step::DEFAULT_BYTES;
 use crate::store::{
-    CopyPlace, Cursor, DueCount, Examine, Examined, ExportPart, ExportRequest, Exported, HeldJob, HolderSeen, JobCopy,
-    JobHistory, JobPlace, MOST_EXAMINED, NodesPage, NodesRequest, OutboxEntry, Page, PageRequest, QueryReply,
+    CopyPlace, Cursor, DueCount, Examine, Examined, ExportPart, ExportRequest, Exported, HeldJob, HolderPage,
+    HolderSeen, JobCopy, JobHistory, JobPlace, MAX_EXAMINED, NodesRequest, OutboxEntry, Page, PageRequest, QueryReply,
     StoreError, Stored, TopicCounts, TopicOverview, UnreadableRow,
 };
 use crate::time::Timestamp;
@@ -19,7 +19,7 @@ impl Topic {
     /// The jobs with these ids. As in every store, the answer does not name the node that runs a job.
     pub(crate) fn get(&self, ids: &[JobId]) -> Vec<Option<Stored>> {
         let mut found: Vec<_> = ids.iter().map(|id| self.get_one(id)).collect();
-        found.truncate(fitting(found.iter().map(|job| job.as_ref().map_or(0, size)), USUAL_BYTES));
+        found.truncate(fitting(found.iter().map(|job| job.as_ref().map_or(0, size)), DEFAULT_BYTES));
         found
     }
 
@@ -99,8 +99,8 @@ impl Topic {
     pub(crate) fn examined(&self, topic: &TopicKey, request: &Examine) -> QueryReply {
         let at = request.after.as_deref().and_then(|after| after.split_once(' '));
         let at = at.and_then(|(target, position)| Some((TopicName::stored(target).ok()?, position.parse().ok()?)));
-        let entries = self.outbox.behind(at.as_ref().map(|(target, position)| (target, *position)), MOST_EXAMINED);
-        let next = entries.last().filter(|_| entries.len() == MOST_EXAMINED);
+        let entries = self.outbox.behind(at.as_ref().map(|(target, position)| (target, *position)), MAX_EXAMINED);
+        let next = entries.last().filter(|_| entries.len() == MAX_EXAMINED);
         let unreadable = |entry: &OutboxEntry| {
             entry.unfit().is_some().then(|| UnreadableRow {
                 topic: topic.topic.clone(),
@@ -188,7 +188,7 @@ impl Topic {
     }
 
     /// A page of the nodes that hold jobs, in order of their names; of those that hold this job, if the request names one.
-    pub(crate) fn nodes(&self, request: &NodesRequest) -> NodesPage {
+    pub(crate) fn nodes(&self, request: &NodesRequest) -> HolderPage {
         let after = request.after.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
         let mut holders = self.jobs.holders().range::<NodeId, _>((after, Bound::Unbounded));
         let page: Vec<_> = holders.by_ref().take(request.limit.max(1)).collect();
@@ -196,7 +196,7 @@ impl Topic {
         let holds = |node: &NodeId, id| self.jobs.get(id).and_then(Slot::run).is_some_and(|run| run.node == *node);
         let asked = |node| request.job.as_ref().is_none_or(|id| holds(node, id));
         let nodes = page.into_iter().filter(|(node, _)| asked(node)).map(seen).collect();
-        NodesPage { nodes, next }
+        HolderPage { nodes, next }
     }
 
     /// The number of DELAYED jobs between each two times. O(leaves between the first and the last).

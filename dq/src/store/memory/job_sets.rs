@@ -10,8 +10,8 @@ use super::now::Now;
 use super::places::bytes_of_row;
 use crate::job::{JobId, TopicName};
 use crate::store::{
-    CANCELLED_AT_ONCE, MOST_MEMBERS, MemberEnd, NewJob, Packed, SET_KEPT, SetCounts, SetRefusal, SetSeen, SetState,
-    SetsRequest, last_job_of_set, packed_job,
+    CANCELLED_AT_ONCE, JobSetSummary, MAX_MEMBERS, MemberEnd, NewJob, Packed, SET_KEPT, SetCounts, SetRefusal,
+    SetState, SetsRequest, last_job_of_set, packed_job,
 };
 use crate::time::Timestamp;
 
@@ -98,10 +98,10 @@ impl JobSet {
         })
     }
 
-    pub(super) fn seen(&self, name: &JobId, most: usize) -> SetSeen {
+    pub(super) fn seen(&self, name: &JobId, most: usize) -> JobSetSummary {
         let waits = self.members[0].iter().chain(&self.members[1]).take(most).cloned().collect();
         let SetRow { state, counts, since, .. } = self.row;
-        SetSeen { set: name.clone(), state, counts, since, waits_for: waits }
+        JobSetSummary { set: name.clone(), state, counts, since, waits_for: waits }
     }
 }
 
@@ -191,7 +191,7 @@ impl JobSets {
     }
 
     /// What the query asks for.
-    pub(super) fn seen(&self, request: &SetsRequest) -> Vec<SetSeen> {
+    pub(super) fn seen(&self, request: &SetsRequest) -> Vec<JobSetSummary> {
         match request {
             SetsRequest::One(name, most) => self.get(name).map(|set| set.seen(name, *most)).into_iter().collect(),
             SetsRequest::Page { from, limit } => {
@@ -219,7 +219,7 @@ impl JobSets {
         }
         let mut row = old.map_or_else(|| SetRow { since: now.floor(), ..SetRow::default() }, |set| set.row.clone());
         row.counts.members = row.counts.members.saturating_add(new.len() as u64);
-        if row.counts.members > MOST_MEMBERS {
+        if row.counts.members > MAX_MEMBERS {
             return Err(SetRefusal::TooManyMembers);
         }
         self.put(name, row);

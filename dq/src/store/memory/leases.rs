@@ -12,10 +12,10 @@ use super::places::{Place, SlotMut};
 use super::topic::Topic;
 use crate::job::{JobId, Metadata, NodeId, Sequence, Token};
 use crate::store::step::{
-    Exhaust, Isolate, Isolated, LONGEST_LEASE, LeaseStatus, Note, NoteVerdict, Noted, Noting, Reconcile, Reconciled,
+    Exhaust, Isolate, Isolated, LeaseStatus, MAX_LEASE, Note, NoteVerdict, Noted, Noting, Reconcile, Reconciled,
     Release, Renew, RowCursor, Scanned, Sequenced,
 };
-use crate::store::{End, Ended, JobMove, PendingCommand, StoreError};
+use crate::store::{End, Ended, PendingCommand, StoreError, Transition};
 use crate::time::Timestamp;
 
 impl Topic {
@@ -37,7 +37,7 @@ impl Topic {
 
     /// Cuts leases that end later than the longest lease from now, as after a clock that jumped back (rule 20).
     pub(super) fn cut_leases(&mut self, now: Now) {
-        self.jobs.cut_leases(now.floor().after(LONGEST_LEASE));
+        self.jobs.cut_leases(now.floor().after(MAX_LEASE));
     }
 
     /// Renews the lease.
@@ -154,7 +154,7 @@ impl Topic {
             }
         });
         if let Some(progress) = told {
-            self.record.note(id, || JobMove::Progressed { progress });
+            self.record.note(id, || Transition::Progressed { progress });
         }
         self.extend_lease(now, node, request.last_seen, request.lease);
         Noted { lease_status: self.lease_status(node), note }
@@ -175,5 +175,5 @@ impl Topic {
 
 /// The end of a lease that is granted now.
 pub(super) fn lease_end(now: Now, lease: Duration) -> Timestamp {
-    now.floor().after(lease.min(LONGEST_LEASE))
+    now.floor().after(lease.min(MAX_LEASE))
 }

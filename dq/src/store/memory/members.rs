@@ -6,7 +6,7 @@ use super::kept::{Item, Kept};
 use super::places::bytes_of_row;
 use crate::job::{JobId, TopicName};
 use crate::store::{
-    FollowUpBatch, FollowUps, JobMove, MOST_MEMBERS_AT_ONCE, MemberEnd, Membership, OnDead, SetChange, SetVerb,
+    FollowUpBatch, FollowUpBatches, MAX_MEMBERS_AT_ONCE, MemberEnd, Membership, OnDead, SetChange, SetVerb, Transition,
 };
 use crate::time::Timestamp;
 
@@ -24,12 +24,12 @@ impl Item<JobId> for Membership {
 pub(super) type Members = Kept<JobId, Membership>;
 
 /// How a job of this membership has ended by a move; `None`: it has not.
-fn end_of(made: &JobMove, on_dead: OnDead) -> Option<MemberEnd> {
+fn end_of(made: &Transition, on_dead: OnDead) -> Option<MemberEnd> {
     match (made, on_dead) {
-        (JobMove::Done { .. }, _) => Some(MemberEnd::Acked),
-        (JobMove::Dead { .. }, OnDead::Count) => Some(MemberEnd::Dead),
-        (JobMove::Dead { .. }, OnDead::CancelRest) => Some(MemberEnd::DeadCancels),
-        (JobMove::Deleted { .. } | JobMove::Dropped | JobMove::Published | JobMove::Removed, _) => {
+        (Transition::Done { .. }, _) => Some(MemberEnd::Acked),
+        (Transition::Dead { .. }, OnDead::Count) => Some(MemberEnd::Dead),
+        (Transition::Dead { .. }, OnDead::CancelRest) => Some(MemberEnd::DeadCancels),
+        (Transition::Deleted { .. } | Transition::Dropped | Transition::Published | Transition::Removed, _) => {
             Some(MemberEnd::Left)
         }
         _ => None,
@@ -41,14 +41,14 @@ impl Members {
     pub(super) fn ends(
         &mut self,
         topic: &TopicName,
-        moves: &[(JobId, JobMove)],
+        moves: &[(JobId, Transition)],
         is_there: impl Fn(&JobId) -> bool,
-    ) -> FollowUps {
+    ) -> FollowUpBatches {
         let mut ends = Ends::default();
         for (id, made) in moves {
             let Some(membership) = self.get(id) else { continue };
             let Some(end) = end_of(made, membership.on_dead) else { continue };
-            if matches!(made, JobMove::Published | JobMove::Removed) && is_there(id) {
+            if matches!(made, Transition::Published | Transition::Removed) && is_there(id) {
                 continue;
             }
             let membership = self.put(id, None).expect("it was there just now");
@@ -63,7 +63,7 @@ impl Members {
         topic: &TopicName,
         membership: &Membership,
         jobs: impl Iterator<Item = (JobId, bool)>,
-    ) -> FollowUps {
+    ) -> FollowUpBatches {
         let mut ends = Ends::default();
         for (id, is_taken) in jobs {
             if !is_taken {
@@ -88,10 +88,10 @@ impl Ends {
         self.0.entry((membership.home, membership.set)).or_default().push((id, end));
     }
 
-    fn told(self, topic: &TopicName) -> FollowUps {
-        let mut told = FollowUps::default();
+    fn told(self, topic: &TopicName) -> FollowUpBatches {
+        let mut told = FollowUpBatches::default();
         for ((home, set), ends) in self.0 {
-            for some in ends.chunks(MOST_MEMBERS_AT_ONCE) {
+            for some in ends.chunks(MAX_MEMBERS_AT_ONCE) {
                 let what = SetVerb::End(topic.clone(), some.to_vec());
                 told.push(home.clone(), &FollowUpBatch::Set(SetChange { set: set.clone(), what }));
             }

@@ -6,7 +6,9 @@ use std::mem;
 use super::kept::Touches;
 use super::now::Now;
 use crate::job::{NodeId, TopicName};
-use crate::store::{Ahead, FollowUps, MOST_AHEAD, OutboxEntry, OutboxPosition, OutboxSeen, Packed, Relay, Relayed};
+use crate::store::{
+    Ahead, FollowUpBatches, MAX_AHEAD, OutboxEntry, OutboxPosition, OutboxSeen, Packed, Relay, Relayed,
+};
 use crate::time::Timestamp;
 
 /// The follow-ups that have not arrived yet.
@@ -74,7 +76,7 @@ const fn bytes_of(packed: &Packed) -> u64 {
 
 impl Outbox {
     /// Writes the follow-ups of an outcome.
-    pub(super) fn write(&mut self, now: Now, follow_ups: &FollowUps) {
+    pub(super) fn write(&mut self, now: Now, follow_ups: &FollowUpBatches) {
         for (target, batch) in follow_ups.parts() {
             let written = now.micros();
             let position = OutboxPosition { at: written.max(self.last.saturating_add(1)), written };
@@ -189,7 +191,7 @@ impl Outbox {
         if position.at <= back_to.at || is_known {
             return None;
         }
-        let is_far = position.at > now.micros().saturating_add(MOST_AHEAD);
+        let is_far = position.at > now.micros().saturating_add(MAX_AHEAD);
         Some(Ahead { target: target.clone(), position, back_to, is_far })
     }
 

@@ -7,7 +7,7 @@ use super::signals::Recipient;
 use super::topic::Topic;
 use crate::job::{JobId, NodeId, Record};
 use crate::store::step::{Publish, Published};
-use crate::store::{BroadcastMessage, JobMove, Signal, StoreError};
+use crate::store::{BroadcastMessage, Signal, StoreError, Transition};
 use crate::time::Timestamp;
 
 impl Topic {
@@ -37,10 +37,10 @@ impl Topic {
         for (due, id, record) in self.broadcasts.take(now.floor(), request.limit, request.bytes, goes) {
             if is_expired(due, &record) {
                 dropped += 1;
-                self.record.note(&id, || JobMove::Removed);
+                self.record.note(&id, || Transition::Removed);
             } else {
                 published += 1;
-                self.record.note(&id, || JobMove::Published);
+                self.record.note(&id, || Transition::Published);
                 self.broadcasts.published = self.broadcasts.published.saturating_add(1);
                 let number = self.broadcasts.published;
                 let message = BroadcastMessage { number, id, record: record.as_bytes().clone() };

@@ -8,7 +8,7 @@ use super::now::Now;
 use super::places::fitting;
 use crate::job::{Cause, JobId, NodeId};
 use crate::store::step::{Change, Claim, Outcome};
-use crate::store::{JobMove, MINUTE, MOST_MINUTES, MOST_MOVES, MOVES_BYTES, MinuteCounts, Moves};
+use crate::store::{MAX_MINUTES, MAX_MOVES, MINUTE, MOVES_BYTES, MinuteCounts, Moves, Transition};
 
 /// About what a move has besides the id: its kind, a time and the name of a node or producer, in bytes.
 const BESIDE_THE_ID: usize = 48;
@@ -19,7 +19,7 @@ pub(super) struct Recorder {
     is_listened: bool,
     is_kept: bool,
     has_members: bool,
-    moves: Vec<(JobId, JobMove)>,
+    moves: Vec<(JobId, Transition)>,
     /// What the step counts, if it is one of a link that counts.
     counts: Option<MinuteCounts>,
 }
@@ -41,7 +41,7 @@ impl Recorder {
     }
 
     /// Records a move, which is made only if somebody wants it.
-    pub(super) fn note(&mut self, id: &JobId, made: impl FnOnce() -> JobMove) {
+    pub(super) fn note(&mut self, id: &JobId, made: impl FnOnce() -> Transition) {
         if self.wants_moves() {
             self.moves.push((id.clone(), made()));
         }
@@ -50,7 +50,7 @@ impl Recorder {
     /// Records jobs that a node has claimed. `is_due`: because they were due, so their lateness counts.
     pub(super) fn claimed(&mut self, now: Now, node: &NodeId, claims: &[Claim], is_due: bool) {
         for Claim { id, token, .. } in claims {
-            self.note(id, || JobMove::Claimed { due: token.due, node: node.to_string() });
+            self.note(id, || Transition::Claimed { due: token.due, node: node.to_string() });
             if let Some(counts) = self.counts.as_mut().filter(|_| is_due) {
                 counts.claim(now.floor().as_millis().saturating_sub(token.due.as_millis()), 1);
             }
@@ -76,23 +76,23 @@ impl Recorder {
 
     /// Records a job that became DEAD.
     pub(super) fn died(&mut self, id: &JobId, cause: Option<Cause>, node: &NodeId) {
-        self.note(id, || JobMove::Dead { cause, node: node.to_string() });
+        self.note(id, || Transition::Dead { cause, node: node.to_string() });
         if let Some(counts) = &mut self.counts {
             counts.dead += 1;
         }
     }
 
     /// Ends the step: its moves, and what it counted.
-    pub(super) fn take(&mut self) -> (Vec<(JobId, JobMove)>, Option<MinuteCounts>) {
+    pub(super) fn take(&mut self) -> (Vec<(JobId, Transition)>, Option<MinuteCounts>) {
         (mem::take(&mut self.moves), self.counts.take().filter(|counts| *counts != MinuteCounts::default()))
     }
 
     /// What those who listen are told of these moves: as many as have room in a message.
-    pub(super) fn told(&self, now: Now, mut moves: Vec<(JobId, JobMove)>) -> Option<Moves> {
+    pub(super) fn told(&self, now: Now, mut moves: Vec<(JobId, Transition)>) -> Option<Moves> {
         if !self.is_listened || moves.is_empty() {
             return None;
         }
-        let sizes = moves.iter().take(MOST_MOVES).map(|(id, _)| id.as_str().len() + BESIDE_THE_ID);
+        let sizes = moves.iter().take(MAX_MOVES).map(|(id, _)| id.as_str().len() + BESIDE_THE_ID);
         let told = fitting(sizes, MOVES_BYTES);
         let more = (moves.len() - told) as u64;
         moves.truncate(told);
@@ -108,7 +108,7 @@ impl Statistics {
     /// Adds what a step counted.
     pub(super) fn add(&mut self, now: Now, counts: &MinuteCounts) {
         let minute = minute_of(now);
-        let kept = self.0.entry(minute % MOST_MINUTES).or_default();
+        let kept = self.0.entry(minute % MAX_MINUTES).or_default();
         if kept.minute != minute {
             *kept = MinuteCounts { minute, ..MinuteCounts::default() };
         }
@@ -126,7 +126,7 @@ impl Statistics {
     /// The sum of the present minute and those before it that an overview has; `None`: nothing was counted for a day.
     pub(super) fn recent(&self, now: Now) -> Option<MinuteCounts> {
         let minute = minute_of(now);
-        let day = (minute + 1).saturating_sub(MOST_MINUTES)..=minute;
+        let day = (minute + 1).saturating_sub(MAX_MINUTES)..=minute;
         let is_kept = self.0.values().any(|counts| day.contains(&counts.minute));
         is_kept.then(|| MinuteCounts::recent(self.0.values(), now.floor()))
     }

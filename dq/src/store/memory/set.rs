@@ -8,7 +8,7 @@ use super::signals::Recipient;
 use super::topic::Topic;
 use crate::job::{JobId, NodeId};
 use crate::store::{
-    Due, Gate, LimitKind, MOST_LEFT, Pace, Rate, SetTopic, Signal, Slots, StoreError, TopicChange, TopicFull, TopicSet,
+    Due, Gate, LimitKind, MAX_LEFT, Pace, Rate, SetTopic, Signal, Slots, StoreError, TopicChange, TopicFull, TopicSet,
     TopicState,
 };
 use crate::time::Timestamp;
@@ -111,7 +111,7 @@ impl Topic {
     /// How many jobs wait that a draining topic still runs.
     pub(super) fn left(&self, gate: Gate) -> usize {
         match gate {
-            Gate::Until(drained) => self.jobs.index(TimedPlace::Delayed).count_due(drained).min(MOST_LEFT),
+            Gate::Until(drained) => self.jobs.index(TimedPlace::Delayed).count_due(drained).min(MAX_LEFT),
             Gate::Open | Gate::Closed(_) => 0,
         }
     }

@@ -9,7 +9,7 @@ use super::signals::Recipient;
 use super::topic::Topic;
 use crate::job::{JobId, ProducerId, TopicName};
 use crate::store::{
-    FollowUpBatch, FollowUps, MOST_SETS, Membership, NewJob, OnDead, SetChange, SetOutcome, SetRefusal, SetState,
+    FollowUpBatch, FollowUpBatches, MAX_SETS, Membership, NewJob, OnDead, SetChange, SetOutcome, SetRefusal, SetState,
     SetVerb, Signal, StoreError, is_relay,
 };
 
@@ -46,9 +46,9 @@ impl Topic {
         let (SetChange { set: name, what }, home) = (change, self.name().clone());
         let sets = &mut self.job_sets;
         let state = sets.get(&name).map(|set| set.row.state);
-        let mut entries = FollowUps::default();
+        let mut entries = FollowUpBatches::default();
         match (what, state) {
-            (SetVerb::Add(..) | SetVerb::Close(_), None) if sets.waiting() >= MOST_SETS => {
+            (SetVerb::Add(..) | SetVerb::Close(_), None) if sets.waiting() >= MAX_SETS => {
                 return Err(SetRefusal::TooManySets);
             }
             (SetVerb::Add(..), Some(SetState::Closed)) if !is_relayed => return Err(SetRefusal::Closed),
@@ -73,7 +73,7 @@ impl Topic {
     }
 
     /// Writes entries into the outbox that no outcome has, and wakes who relays them.
-    pub(super) fn tell(&mut self, now: Now, entries: &FollowUps) {
+    pub(super) fn tell(&mut self, now: Now, entries: &FollowUpBatches) {
         if !entries.is_empty() {
             self.outbox.write(now, entries);
             self.notices.push(Recipient::Nodes, Signal::Outbox);
@@ -82,7 +82,7 @@ impl Topic {
 }
 
 /// Writes the adds of new members, topic by topic.
-fn add_members(entries: &mut FollowUps, home: &TopicName, set: &JobId, on_dead: OnDead, new: NewMembers) {
+fn add_members(entries: &mut FollowUpBatches, home: &TopicName, set: &JobId, on_dead: OnDead, new: NewMembers) {
     let mut by_topic: BTreeMap<TopicName, Vec<NewJob>> = BTreeMap::new();
     for ((topic, _), job) in new {
         by_topic.entry(topic).or_default().push(job);

@@ -7,7 +7,7 @@ use super::places::{Room, Slot, fitting};
 use super::topic::Topic;
 use crate::job::{JobId, NodeId};
 use crate::store::step::{Change, Outcome, Reclaim, Reclaimed, Settle, Settled, Verdict};
-use crate::store::{JobMove, StoreError};
+use crate::store::{StoreError, Transition};
 use crate::time::Timestamp;
 
 impl Topic {
@@ -28,7 +28,7 @@ impl Topic {
             let is_plain_ack = outcome.change == Change::Ack && outcome.metadata.is_none();
             if is_plain_ack && budget.is_left() && self.jobs.remove_plain_run(node, &outcome.id, outcome.token) {
                 budget.takes(0);
-                self.record.note(&outcome.id, || JobMove::Done { by: node.to_string() });
+                self.record.note(&outcome.id, || Transition::Done { by: node.to_string() });
                 self.record.ran(&outcome);
                 verdicts.push(Verdict::Done);
                 continue;

@@ -11,7 +11,7 @@ use super::durable::{Sink, TopicSink};
 use super::topic::Topic;
 use crate::environment::StoreClock;
 use crate::job::{AppName, Fence, TopicKey, TopicName};
-use crate::store::{MOST_NAMES, StoreError, TopicNames};
+use crate::store::{MAX_NAMES, StoreError, TopicNames};
 
 static NAMED: Mutex<BTreeMap<String, Weak<Topics>>> = Mutex::new(BTreeMap::new());
 
@@ -94,12 +94,12 @@ impl Topics {
 
     /// A page of the topics of an app that hold anything.
     pub(super) fn names(&self, app: &AppName, after: Option<&str>, limit: usize) -> Result<TopicNames, StoreError> {
-        let (mut names, known) = (Vec::new(), self.behind(app, after, MOST_NAMES + 1));
-        for (n, (name, cell)) in known.iter().enumerate().take(MOST_NAMES) {
+        let (mut names, known) = (Vec::new(), self.behind(app, after, MAX_NAMES + 1));
+        for (n, (name, cell)) in known.iter().enumerate().take(MAX_NAMES) {
             if cell.query("topics", |topic, _| !topic.is_empty())? {
                 names.push(name.clone());
             }
-            let is_full = names.len() >= limit.max(1) || n + 1 == MOST_NAMES;
+            let is_full = names.len() >= limit.max(1) || n + 1 == MAX_NAMES;
             if is_full && n + 1 < known.len() {
                 return Ok(TopicNames { names, next: Some(name.to_string()) });
             }

@@ -5,12 +5,12 @@
 
 use std::borrow::Cow;
 
-use super::JobMove;
+use super::Transition;
 use crate::job::{Cause, Progress};
 use crate::store::{CommandKind, CopyPlace};
 use crate::time::Timestamp;
 
-impl JobMove {
+impl Transition {
     /// The three fields, with tabs between them.
     pub(crate) fn written(&self) -> String {
         let said;
@@ -122,38 +122,38 @@ mod tests {
     fn each_move_is_read_as_it_was_written() {
         let (at, name) = (Timestamp::from_millis(1_700_000_000_123), || "a\\b\tc\nd\\t \u{e9}".to_owned());
         let moves = [
-            JobMove::Added { due: at },
-            JobMove::ReplacementWaits,
-            JobMove::Changed { due: Some(at), by: name() },
-            JobMove::Changed { due: None, by: String::new() },
-            JobMove::Claimed { due: at, node: name() },
-            JobMove::Done { by: name() },
-            JobMove::Rejoined { due: at, node: name() },
-            JobMove::Progressed { progress: Progress::new(3, 9, "a\\b c") },
-            JobMove::GivenBack { node: name() },
-            JobMove::Parked { node: name() },
-            JobMove::Reclaimed { node: name() },
-            JobMove::Deleted { by: name() },
-            JobMove::Requeued { by: name() },
-            JobMove::Published,
-            JobMove::Removed,
-            JobMove::Dropped,
+            Transition::Added { due: at },
+            Transition::ReplacementWaits,
+            Transition::Changed { due: Some(at), by: name() },
+            Transition::Changed { due: None, by: String::new() },
+            Transition::Claimed { due: at, node: name() },
+            Transition::Done { by: name() },
+            Transition::Rejoined { due: at, node: name() },
+            Transition::Progressed { progress: Progress::new(3, 9, "a\\b c") },
+            Transition::GivenBack { node: name() },
+            Transition::Parked { node: name() },
+            Transition::Reclaimed { node: name() },
+            Transition::Deleted { by: name() },
+            Transition::Requeued { by: name() },
+            Transition::Published,
+            Transition::Removed,
+            Transition::Dropped,
         ];
-        let places = ["d", "u", "x", "f", "b"].map(|letter| JobMove::Imported { place: place_of(letter).unwrap() });
+        let places = ["d", "u", "x", "f", "b"].map(|letter| Transition::Imported { place: place_of(letter).unwrap() });
         let commands = ["d", "c", "a", "q"].map(command_of).map(Option::unwrap);
-        let waits = commands.map(|command| JobMove::CommandWaits { command, by: name() });
+        let waits = commands.map(|command| Transition::CommandWaits { command, by: name() });
         let causes = Cause::ALL.iter().copied().map(Some).chain([None]);
         let failed = causes.flat_map(|cause| {
-            [JobMove::Retried { cause, due: at, node: name() }, JobMove::Dead { cause, node: name() }]
+            [Transition::Retried { cause, due: at, node: name() }, Transition::Dead { cause, node: name() }]
         });
         for made in moves.into_iter().chain(places).chain(waits).chain(failed) {
             let text = made.written();
             assert!(!text.contains('\n'), "{text:?}");
             let fields: Vec<_> = text.split('\t').collect();
-            assert_eq!(JobMove::read(fields[0], fields[1], fields[2]), Some(made), "{text:?}");
+            assert_eq!(Transition::read(fields[0], fields[1], fields[2]), Some(made), "{text:?}");
             assert_eq!(fields.len(), 3, "{text:?}");
         }
-        assert_eq!(JobMove::read("", "", ""), None);
-        assert_eq!(JobMove::read("\u{e9}", "", ""), None);
+        assert_eq!(Transition::read("", "", ""), None);
+        assert_eq!(Transition::read("\u{e9}", "", ""), None);
     }
 }

@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use super::JobMove;
+use super::Transition;
 use crate::job::Cause;
 
 /// One line: `deleted, by alice`. A name is written as it is, so whoever shows it on a terminal or a page escapes the line.
-impl fmt::Display for JobMove {
+impl fmt::Display for Transition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Added { due } => write!(f, "added, due {due}"),
@@ -32,7 +32,7 @@ impl fmt::Display for JobMove {
             Self::Dead { cause, node } => write!(f, "dead on {node} ({})", word(*cause)),
             Self::Reclaimed { node } => write!(f, "reclaimed from {node}"),
             Self::CommandWaits { command, by } => {
-                write!(f, "{} waits for the end of its run", command.word())?;
+                write!(f, "{} waits for the end of its run", command.as_str())?;
                 who(f, by)
             }
             Self::Deleted { by } => {
@@ -56,7 +56,7 @@ fn who(f: &mut fmt::Formatter<'_>, by: &str) -> fmt::Result {
 
 const fn word(cause: Option<Cause>) -> &'static str {
     match cause {
-        Some(cause) => cause.word(),
+        Some(cause) => cause.as_str(),
         None => "no cause",
     }
 }

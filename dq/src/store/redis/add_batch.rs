@@ -12,7 +12,7 @@ use super::record_notes::{RecordNotes, letters};
 use super::scripts::{FAR, ScriptCall};
 use super::told::Told;
 use super::{due_text, millis};
-use crate::job::{Deliver, JobId, NodeId, Record};
+use crate::job::{Delivery, JobId, NodeId, Record};
 use crate::store::{AddOutcome, Due, MaxWaiting, Membership, NewJob, OnDuplicate};
 
 /// How many of its keys an add needs if [`AddBatch::is_plain`], if jobs of it may be due much later, and if its topic has groups, keeps
@@ -28,14 +28,14 @@ const SMALL: usize = 4_096;
 const LARGEST_LATER: usize = 1_024;
 
 /// By how many bytes a record grows at most when the script writes its delay, expiry and order in a group.
-const MOST_GROWTH: usize = 40;
+const MAX_GROWTH: usize = 40;
 
 /// What the jobs of a group share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Options {
     /// `None`: the id is generated.
     on_duplicate: Option<OnDuplicate>,
-    deliver: Deliver,
+    deliver: Delivery,
     due: Due,
     expires_after: Option<Duration>,
     max_waiting: Option<MaxWaiting>,
@@ -45,7 +45,7 @@ struct Options {
 
 impl Options {
     fn may_be_later(&self) -> bool {
-        self.deliver == Deliver::Queue && !matches!(self.due, Due::After(delay) | Due::Usual(delay) if delay < FAR)
+        self.deliver == Delivery::Queue && !matches!(self.due, Due::After(delay) | Due::Usual(delay) if delay < FAR)
     }
 }
 
@@ -110,7 +110,7 @@ impl AddBatch {
             false => as_new(&job.record).map_err(|reason| (job.id.clone(), reason))?,
         };
         let grows = matches!(job.due, Due::Usual(_)) || job.expires_after.is_some() || self.notes.has_groups;
-        let growth = if grows { MOST_GROWTH } else { 0 };
+        let growth = if grows { MAX_GROWTH } else { 0 };
         self.notes.longest = self.notes.longest.max(record.as_bytes().len() + growth);
         let on_duplicate = (!job.generated).then_some(job.on_duplicate);
         let NewJob { deliver, due, expires_after, max_waiting, .. } = job;
@@ -150,7 +150,7 @@ impl AddBatch {
     }
 
     fn is_special(&self) -> bool {
-        self.has(|options| options.deliver != Deliver::Queue || options.expires_after.is_some())
+        self.has(|options| options.deliver != Delivery::Queue || options.expires_after.is_some())
             || self.notes.has_groups
             || self.takes_ids()
             || self.extends()

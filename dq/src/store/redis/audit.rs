@@ -9,7 +9,7 @@ use super::reply::Reply;
 use super::scripts::{ScriptCall, Step, TopicScripts};
 use super::topic_state::told;
 use crate::job::{JobId, NodeId};
-use crate::store::step::{Audit, Audited, Recover, Recovered, RowCursor, Scanned, USUAL_BYTES};
+use crate::store::step::{Audit, Audited, DEFAULT_BYTES, Recover, Recovered, RowCursor, Scanned};
 use crate::store::{Answer, Pending, StoreError};
 
 impl RedisLink {
@@ -65,14 +65,14 @@ impl RedisLink {
             tracing::warn!(topic = %self.scripts.keys.topic().topic, count = ids.len(), %first, "jobs whose place another program removed wait again");
         }
         while !ids.is_empty() {
-            let mut reply = self.recovered(ids.clone(), USUAL_BYTES, String::new()).await?;
+            let mut reply = self.recovered(ids.clone(), DEFAULT_BYTES, String::new()).await?;
             let (_, examined) = (reply.nested()?, reply.count()?);
             ids.drain(..examined.clamp(1, ids.len()));
         }
         if far_lost.is_empty() {
             return Ok(());
         }
-        self.recovered(ids, USUAL_BYTES, far_lost).await.map(drop)
+        self.recovered(ids, DEFAULT_BYTES, far_lost).await.map(drop)
     }
 
     /// The answer to `recover`.

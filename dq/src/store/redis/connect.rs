@@ -24,7 +24,7 @@ use super::stream::{LastByte, timed};
 use super::url::Address;
 use crate::environment::{Boottime, Clock, Task};
 use crate::store::StoreError;
-use crate::store::step::LONGEST_LEASE;
+use crate::store::step::MAX_LEASE;
 
 /// How long connecting may take.
 const CONNECT_WITHIN: Duration = Duration::from_secs(2);
@@ -34,7 +34,7 @@ const SENTINELS_WITHIN: Duration = Duration::from_millis(800);
 
 /// How long an answer may take before the connection counts as broken: longer than any caller waits. The limit of a
 /// caller is `call_timeout`, at most the longest lease; then the caller gives its connection up.
-pub(super) const ANSWER_WITHIN: Duration = LONGEST_LEASE.saturating_add(Duration::from_secs(10));
+pub(super) const ANSWER_WITHIN: Duration = MAX_LEASE.saturating_add(Duration::from_secs(10));
 
 /// How often a line looks whether it is still used and still works. A line closes after one to two of these without a
 /// request, and a subscription asks the server whether it works after one without a message: the cost counts among the commands of an idle

@@ -18,7 +18,7 @@ use super::scripts::body;
 use super::shards::Shards;
 use crate::environment::{Boottime, Clock};
 use crate::job::{AppName, TopicKey, TopicName};
-use crate::store::{MOST_NAMES, StoreError, TopicNames};
+use crate::store::{MAX_NAMES, StoreError, TopicNames};
 
 const ENTER: &str = include_str!("lua/enter.lua");
 const LISTED: &str = include_str!("lua/listed.lua");
@@ -117,9 +117,9 @@ impl RedisStore {
     ) -> Result<TopicNames, StoreError> {
         let from = after.map_or_else(|| "-".to_owned(), |after| format!("({after}"));
         let mut cmd = redis::cmd("EVAL");
-        cmd.arg(body(LISTED)).arg(1).arg(&self.keyspace.directory(app.as_str())[0]).arg(from).arg(MOST_NAMES);
+        cmd.arg(body(LISTED)).arg(1).arg(&self.keyspace.directory(app.as_str())[0]).arg(from).arg(MAX_NAMES);
         let mut read = self.shards.list("topics", &cmd).await?;
-        let (clock, is_full) = (read.number()?, read.len() == MOST_NAMES);
+        let (clock, is_full) = (read.number()?, read.len() == MAX_NAMES);
         let (mut known, mut last) = (Vec::new(), None);
         while read.len() > 0 {
             let name = read.text()?;

@@ -15,8 +15,8 @@ use super::reply::{Reply, lossy};
 use super::rows::{is_id, unreadable_row};
 use super::scripts::{ScriptCall, Step, TopicScripts};
 use crate::job::{JobId, NodeId, SCHEDULE_PREFIX, TopicKey};
-use crate::store::step::USUAL_BYTES;
-use crate::store::{Examine, Examined, FindingCode, MOST_EXAMINED, Mismatch, StoreError, UnreadableRow};
+use crate::store::step::DEFAULT_BYTES;
+use crate::store::{Examine, Examined, FindingCode, MAX_EXAMINED, Mismatch, StoreError, UnreadableRow};
 
 /// What a position among the rows begins with that the doctor reads one by one.
 const ROWS: &str = "rows";
@@ -170,7 +170,7 @@ impl RedisStore {
             return self.examine_rows(topic, at).await;
         }
         let ask = |nodes: &BTreeSet<NodeId>| {
-            self.shards.ask_list(examine_call(&scripts, nodes, &at, MOST_EXAMINED, USUAL_BYTES))
+            self.shards.ask_list(examine_call(&scripts, nodes, &at, MAX_EXAMINED, DEFAULT_BYTES))
         };
         let nodes = request.nodes.into_iter().collect();
         let page = KeyPage::read(with_all_nodes(Step::Examine, nodes, ask).await?)?;

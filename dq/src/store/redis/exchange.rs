@@ -24,7 +24,7 @@ use crate::store::StoreError;
 
 /// How many requests the client library queues. More than ever wait, so that a request enters the queue when it is sent: those that
 /// wait for room do not keep their order.
-const MOST_QUEUED: usize = 1 << 16;
+const MAX_QUEUED: usize = 1 << 16;
 
 /// The task of a line.
 pub(super) struct LineTask {
@@ -50,7 +50,7 @@ impl LineTask {
     ) {
         let guard = BreakOnDrop(Arc::clone(&self.state));
         // Callers watch for themselves whether bytes still come.
-        let config = AsyncConnectionConfig::new().set_response_timeout(None).set_pipeline_buffer_size(MOST_QUEUED);
+        let config = AsyncConnectionConfig::new().set_response_timeout(None).set_pipeline_buffer_size(MAX_QUEUED);
         let error = match connector.connect("connect", config, self.state.last_byte.clone()).await {
             Ok(connection) => {
                 let exchange = Arc::new(Exchange { connection, confirm });

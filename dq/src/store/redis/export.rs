@@ -4,7 +4,7 @@ use super::RedisStore;
 use super::keys::Key;
 use super::reply::Reply;
 use super::scripts::{Step, TopicScripts};
-use crate::job::{Deliver, Fence, JobId, NodeId, Progress, TopicKey};
+use crate::job::{Delivery, Fence, JobId, NodeId, Progress, TopicKey};
 use crate::store::{
     AddedJob, CopyPlace, Cursor, End, Ended, ExportRequest, Exported, HeldJob, JobCopy, PendingCommand, Replacement,
     StoreError, plain,
@@ -166,7 +166,7 @@ fn held_jobs(rows: Reply, nodes: &[NodeId]) -> Result<Vec<(NodeId, HeldJob)>, St
 }
 
 /// What a replacement is beside its record: whether it is conditional, its delivery, its due time.
-pub(super) type Replacing = (bool, Deliver, Timestamp);
+pub(super) type Replacing = (bool, Delivery, Timestamp);
 
 /// Reads a pending command, which is `END FENCE : WHEN DELIVER DUE` without the blanks. Text that is none counts as none.
 pub(super) fn command_in(text: &str) -> Option<(Option<End>, Option<Replacing>)> {
@@ -186,7 +186,7 @@ pub(super) fn command_in(text: &str) -> Option<(Option<End>, Option<Replacing>)>
     };
     let mut due = replacement.chars();
     let conditional = due.next() == Some('c');
-    let deliver = due.next().and_then(Deliver::of_letter);
+    let deliver = due.next().and_then(Delivery::of_letter);
     let due = due.as_str().parse().ok().map(Timestamp::from_millis);
     Some((end, deliver.zip(due).map(|(deliver, due)| (conditional, deliver, due))))
 }
@@ -223,8 +223,8 @@ mod tests {
         let due = Timestamp::from_millis(12);
         assert_eq!(read("a7:"), Some((Some((true, Some(Fence(7)))), None)));
         assert_eq!(read("d:"), Some((Some((false, None)), None)));
-        assert_eq!(read("-:rt12"), Some((None, Some((false, Deliver::Both, due)))));
-        assert_eq!(read("a7:cq12"), Some((Some((true, Some(Fence(7)))), Some((true, Deliver::Queue, due)))));
+        assert_eq!(read("-:rt12"), Some((None, Some((false, Delivery::Both, due)))));
+        assert_eq!(read("a7:cq12"), Some((Some((true, Some(Fence(7)))), Some((true, Delivery::Queue, due)))));
         for broken in ["", "a", "x:", "a-:", "ä:"] {
             assert_eq!(read(broken), None, "{broken}");
         }

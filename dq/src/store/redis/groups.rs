@@ -7,24 +7,24 @@ use super::reply::Reply;
 use super::scripts::Step;
 use super::topic_state::pause;
 use crate::job::{GroupName, NodeId, State, Token, TopicKey};
-use crate::store::groups::MOST_SEATS;
-use crate::store::{GroupSeen, GroupsPage, GroupsRequest, JobPlace, MOST_NODES, StoreError};
+use crate::store::groups::MAX_SEATS;
+use crate::store::{GroupPage, GroupSeen, GroupsRequest, JobPlace, MAX_NODES, StoreError};
 use crate::time::Timestamp;
 
 impl RedisStore {
     /// One script names the nodes, and a second one reads the groups, with the nodes that hold their jobs.
-    pub(super) async fn groups_of(&self, topic: &TopicKey, request: &GroupsRequest) -> Result<GroupsPage, StoreError> {
+    pub(super) async fn groups_of(&self, topic: &TopicKey, request: &GroupsRequest) -> Result<GroupPage, StoreError> {
         let scripts = self.scripts_of(topic);
-        let named = self.nodes_behind(&scripts, "", MOST_NODES).await?;
+        let named = self.nodes_behind(&scripts, "", MAX_NODES).await?;
         let nodes: BTreeSet<_> = named.into_iter().map(|(node, _)| node).collect();
         let call = scripts.call_with_nodes(Step::Groups, &nodes);
         let GroupsRequest { after, only, limit } = request;
         let name = |name: &Option<GroupName>| name.as_ref().map_or_else(String::new, GroupName::to_string);
-        let call = call.arg(name(after)).arg((*limit).max(1)).arg(MOST_SEATS).arg(name(only)).nodes(&nodes);
+        let call = call.arg(name(after)).arg((*limit).max(1)).arg(MAX_SEATS).arg(name(only)).nodes(&nodes);
         let mut reply = self.shards.ask_list(call).await?;
         let (more, nodes) = (reply.is_set()?, nodes.into_iter().collect::<Vec<_>>());
         let groups = reply.nested()?.each(|list| group_in(list.nested()?, &nodes))?;
-        Ok(GroupsPage { groups, more })
+        Ok(GroupPage { groups, more })
     }
 }
 

@@ -9,7 +9,7 @@ use super::scripts::{Step, TopicScripts};
 use super::topic_state::state_of;
 use super::{RedisStore, millis};
 use crate::job::{Fence, JobId, State, TopicKey};
-use crate::store::step::USUAL_BYTES;
+use crate::store::step::DEFAULT_BYTES;
 use crate::store::{
     ExportPart, HeldJob, HistorySetting, JobCopy, JobHistory, JobPlace, LISTENING, Page, PageRequest, Query,
     QueryReply as Answer, Repair, StoreError, Stored, TopicCounts, history,
@@ -64,8 +64,8 @@ impl RedisStore {
             }
             Query::Relay { topic, request } => Answer::Relay(self.relay_of_topic(topic, request).await?),
             Query::Outbox { topic, after, limit } => Answer::Outbox(self.outbox_of(topic, after, limit).await?),
-            Query::FollowUps { topic, after, limit } => {
-                Answer::FollowUps(self.follow_ups_of(topic, after, limit).await?)
+            Query::FollowUpBatches { topic, after, limit } => {
+                Answer::FollowUpBatches(self.follow_ups_of(topic, after, limit).await?)
             }
             Query::Arrived { topic, source } => Answer::Arrived(self.arrived_in(topic, source).await?),
             Query::JobSets { topic, request } => Answer::JobSets(self.sets_of(topic, request).await?),
@@ -114,7 +114,7 @@ impl RedisStore {
     }
 
     async fn get_by_ids(&self, topic: &TopicKey, ids: &[JobId]) -> Result<Vec<Option<Stored>>, StoreError> {
-        let mut call = self.scripts_of(topic).call(Step::Get).arg(USUAL_BYTES);
+        let mut call = self.scripts_of(topic).call(Step::Get).arg(DEFAULT_BYTES);
         ids.iter().for_each(|id| call.push(id.as_str()));
         let mut reply = self.shards.ask_list(call).await?;
         let mut found = Vec::with_capacity(ids.len());

@@ -9,8 +9,8 @@ use super::unreadable::unreadable;
 use super::{RedisStore, millis};
 use crate::job::{JobId, TopicKey, TopicName};
 use crate::store::{
-    BatchAnswer, CANCELLED_AT_ONCE, MOST_MEMBERS, MOST_SETS, Membership, SET_KEPT, SetChange, SetCounts, SetOutcome,
-    SetRefusal, SetSeen, SetState, SetVerb, SetsRequest, StoreError, packed_job,
+    BatchAnswer, CANCELLED_AT_ONCE, JobSetSummary, MAX_MEMBERS, MAX_SETS, Membership, SET_KEPT, SetChange, SetCounts,
+    SetOutcome, SetRefusal, SetState, SetVerb, SetsRequest, StoreError, packed_job,
 };
 use crate::time::Timestamp;
 
@@ -39,8 +39,8 @@ pub(super) fn write(
     call.push(verb);
     call.push(set.as_str());
     call.push(scripts.keys.topic().topic.as_str());
-    call.push(MOST_MEMBERS);
-    call.push(MOST_SETS);
+    call.push(MAX_MEMBERS);
+    call.push(MAX_SETS);
     call.push(millis(SET_KEPT));
     call.push(CANCELLED_AT_ONCE);
     match what {
@@ -79,17 +79,17 @@ pub(super) fn changed(reply: Reply, set: &JobId) -> Result<BatchAnswer<SetOutcom
 }
 
 /// The numbers with which a script calculates exactly.
-const MOST_COUNTED: u64 = 1 << 53;
+const MAX_COUNTED: u64 = 1 << 53;
 
 /// A set, as `sets` keeps it.
-pub(super) fn seen(set: JobId, row: &str) -> Option<SetSeen> {
+pub(super) fn seen(set: JobId, row: &str) -> Option<JobSetSummary> {
     let mut parts = row.split(',');
     let state = SetState::of_letter(*parts.next().filter(|state| state.len() == 1)?.as_bytes().first()?)?;
-    let mut number = || parts.next()?.parse().ok().filter(|number| *number <= MOST_COUNTED);
+    let mut number = || parts.next()?.parse().ok().filter(|number| *number <= MAX_COUNTED);
     let counts = SetCounts { members: number()?, acked: number()?, dead: number()?, left: number()? };
     let since = Timestamp::from_millis(number()?);
     number()?;
-    parts.next().is_none().then(|| SetSeen { set, state, counts, since, waits_for: Vec::new() })
+    parts.next().is_none().then(|| JobSetSummary { set, state, counts, since, waits_for: Vec::new() })
 }
 
 /// A member, as the key of its set keeps it.
@@ -100,7 +100,11 @@ pub(super) fn waits_for(member: &[u8]) -> Option<(TopicName, JobId)> {
 
 impl RedisStore {
     /// What another program wrote is no set, and the others follow. The one set that a request names is an error then.
-    pub(super) async fn sets_of(&self, topic: &TopicKey, request: &SetsRequest) -> Result<Vec<SetSeen>, StoreError> {
+    pub(super) async fn sets_of(
+        &self,
+        topic: &TopicKey,
+        request: &SetsRequest,
+    ) -> Result<Vec<JobSetSummary>, StoreError> {
         let (name, from, limit) = match request {
             SetsRequest::One(name, most) => (name.as_str(), 0, *most),
             SetsRequest::Page { from, limit } => ("", *from, *limit),

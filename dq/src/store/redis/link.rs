@@ -16,9 +16,9 @@ use super::topic_state::told;
 use super::{metadata_bytes, micros, millis};
 use crate::job::{Isolation, JobId, Metadata, Token};
 use crate::store::step::{
-    Change, Claim, Exhaust, Isolate, Isolated, LeaseStatus, Note, NoteVerdict, Noted, Noting, Outcome, Publish,
-    Published, Reclaim, Reclaimed, Reconcile, Reconciled, Release, Renew, Role, RowCursor, Scan, Sequenced, Settle,
-    Settled, Sweep, Swept, Transfer, Transferred, USUAL_BYTES, Verdict, Wake,
+    Change, Claim, DEFAULT_BYTES, Exhaust, Isolate, Isolated, LeaseStatus, Note, NoteVerdict, Noted, Noting, Outcome,
+    Publish, Published, Reclaim, Reclaimed, Reconcile, Reconciled, Release, Renew, Role, RowCursor, Scan, Sequenced,
+    Settle, Settled, Sweep, Swept, Transfer, Transferred, Verdict, Wake,
 };
 use crate::store::{Answer, Link, LinkOptions, Pending, Request, RequestKind, StoreError, escaped, stored_rate};
 use crate::time::Timestamp;
@@ -96,7 +96,7 @@ impl RedisLink {
         // Nothing of this is counted, and no schedule had a tick.
         let call = self.scripts.call_with_first(step, step.keys().len() - SETTLES_WITHOUT, node).arg(node);
         // The request names no sequence number, so it renews nothing.
-        let mut call = call.arg("").arg(0).arg(USUAL_BYTES).arg(0).arg(0);
+        let mut call = call.arg("").arg(0).arg(DEFAULT_BYTES).arg(0).arg(0);
         for (id, token) in foreign_rows {
             for argument in [id.as_ref(), token.as_ref(), b"d", b"0", b""] {
                 call.push(argument);
@@ -272,7 +272,7 @@ impl RedisLink {
         let dead = request.node.as_str();
         let call = self.counting(Step::Reclaim, 1, dead).arg(dead).arg(request.seen.as_millis());
         let call = call.arg(request.limit.max(1)).arg(request.max_crashes).arg(request.bytes);
-        let call = call.arg(u8::from(self.options.on_blocked.waits_for(BlockedBy::Dead)));
+        let call = call.arg(u8::from(self.options.group_on_blocked.waits_for(BlockedBy::Dead)));
         let answer = self.connection.ask_list(call);
         let link = self.clone();
         Box::pin(async move {
@@ -297,8 +297,8 @@ impl RedisLink {
 
     fn sweep(&self, request: &Sweep) -> Pending<Answer> {
         let call = self.call(Step::Sweep).arg(request.last_seen.0).arg(request.limit).arg(millis(request.lease));
-        let call = call.arg(millis(request.unacked_age)).arg(millis(request.dead_kept)).arg(request.dead_most);
-        let most_done = request.done_most.map(|most| most.to_string()).unwrap_or_default();
+        let call = call.arg(millis(request.park_timeout)).arg(millis(request.dead_retention)).arg(request.dead_max);
+        let most_done = request.done_max.map(|most| most.to_string()).unwrap_or_default();
         let rate_of_groups = self.options.group_rate.map(stored_rate).unwrap_or_default();
         let call = self.limits(call.arg(request.bytes).arg(most_done).arg(rate_of_groups));
         self.take_number(call, Answer::Sweep, |link, reply, mut lease_status| {

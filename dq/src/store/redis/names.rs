@@ -13,7 +13,7 @@ use crate::job::{AppName, TopicKey, TopicName};
 use crate::store::{Examined, FindingCode, Mismatch, StoreError, is_relay};
 
 /// The names of keys in a page, about.
-const MOST_KEYS: usize = 1_000;
+const MAX_KEYS: usize = 1_000;
 
 const OWNED: &str = include_str!("lua/owned.lua");
 
@@ -42,7 +42,7 @@ impl RedisStore {
         let Some(server) = servers.get(place) else { return Ok(Examined::default()) };
         let mut scan = redis::cmd("SCAN");
         scan.arg(cursor).arg("MATCH").arg(format!("{}{}*", as_pattern(prefix), as_pattern(&tag)));
-        scan.arg("COUNT").arg(MOST_KEYS);
+        scan.arg("COUNT").arg(MAX_KEYS);
         let mut reply = Reply::list("examine_keys", server.command("examine_keys", &scan).await?)?;
         let (cursor, names) = (reply.text()?, reply.nested()?);
         let (mut producers, looked_at) = (BTreeMap::new(), names.len());

@@ -5,18 +5,18 @@ use std::collections::BTreeSet;
 use super::RedisStore;
 use super::scripts::{Step, TopicScripts};
 use crate::job::{NodeId, TopicKey};
-use crate::store::{HolderSeen, NodesPage, NodesRequest, StoreError};
+use crate::store::{HolderPage, HolderSeen, NodesRequest, StoreError};
 use crate::time::Timestamp;
 
 impl RedisStore {
     /// One script names the nodes, and a second one counts their rows.
-    pub(super) async fn nodes_of(&self, topic: &TopicKey, request: NodesRequest) -> Result<NodesPage, StoreError> {
+    pub(super) async fn nodes_of(&self, topic: &TopicKey, request: NodesRequest) -> Result<HolderPage, StoreError> {
         let (scripts, limit) = (self.scripts_of(topic), request.limit.max(1));
         let after = request.after.as_ref().map_or("", NodeId::as_str);
         let mut named = self.nodes_behind(&scripts, after, limit + 1).await?;
         let is_cut = named.len() > limit;
         named.truncate(limit);
-        let Some((last, _)) = named.last() else { return Ok(NodesPage::default()) };
+        let Some((last, _)) = named.last() else { return Ok(HolderPage::default()) };
         let next = is_cut.then(|| last.clone());
         let names: BTreeSet<_> = named.iter().map(|(node, _)| node.clone()).collect();
         let call = scripts.call_with_nodes(Step::Nodes, &names).arg(0).arg("");
@@ -28,7 +28,7 @@ impl RedisStore {
             let (jobs, holds) = (rows.count()?, rows.is_set()?);
             nodes.extend((holds || request.job.is_none()).then_some(HolderSeen { node, lease, jobs }));
         }
-        Ok(NodesPage { nodes, next })
+        Ok(HolderPage { nodes, next })
     }
 
     /// The first nodes behind a name that have a lease, in the order of their names, and the ends of their leases.

@@ -12,7 +12,7 @@ use super::unreadable::{shown, unreadable};
 use super::{RedisStore, millis};
 use crate::job::{TopicKey, TopicName};
 use crate::store::{
-    Ahead, MOST_AHEAD, OutboxEntry, OutboxPosition, OutboxSeen, Packed, Relay, Relayed, StoreError, relay_of,
+    Ahead, MAX_AHEAD, OutboxEntry, OutboxPosition, OutboxSeen, Packed, Relay, Relayed, StoreError, relay_of,
 };
 
 impl RedisStore {
@@ -26,7 +26,7 @@ impl RedisStore {
         let call_with = |positions: Vec<Value>| {
             let mut call =
                 self.scripts_of(topic).call(Step::Relay).arg(request.node.as_str()).arg(millis(request.lease));
-            call = call.arg(request.limit.max(1)).arg(request.bytes).arg(MOST_AHEAD);
+            call = call.arg(request.limit.max(1)).arg(request.bytes).arg(MAX_AHEAD);
             call = call.arg(request.arrived.len()).arg(request.unread.len());
             for ((target, answered), position) in request.arrived.iter().zip(&positions) {
                 // Where another program has written over what a target has, nothing of it is removed, and its entries come again.

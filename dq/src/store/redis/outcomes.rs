@@ -12,7 +12,7 @@ use super::{metadata_bytes, micros, millis_of};
 use crate::job::Value;
 use crate::schedule::TickJob;
 use crate::store::step::{Change, Ending, Outcome, RejoinDue, Tick, Verdict};
-use crate::store::{FollowUps, LinkOptions};
+use crate::store::{FollowUpBatches, LinkOptions};
 
 /// The call of a settle, and what its answer needs to be matched with the request.
 pub(super) struct Sorted {
@@ -102,7 +102,7 @@ fn code_of(change: &Change) -> (&'static str, Argument) {
 }
 
 /// Follow-ups as the part `put_outbox` reads them: target and entry in turn.
-fn follow_ups_of(follow_ups: &FollowUps) -> Vec<u8> {
+fn follow_ups_of(follow_ups: &FollowUpBatches) -> Vec<u8> {
     let texts = follow_ups.parts().iter().flat_map(|(target, batch)| [target.as_str().as_bytes(), batch.as_bytes()]);
     list_of(&texts.map(Value::Text).collect::<Vec<_>>())
 }

@@ -9,7 +9,7 @@ use super::scripts::Step;
 use super::topic_state::state_of;
 use super::{RedisStore, millis_of};
 use crate::job::{NodeId, TopicKey};
-use crate::store::{DueCount, HolderSeen, MOST_MINUTES, MinuteCounts, StoreError, TopicOverview};
+use crate::store::{DueCount, HolderSeen, MAX_MINUTES, MinuteCounts, StoreError, TopicOverview};
 use crate::time::Timestamp;
 
 impl RedisStore {
@@ -88,7 +88,7 @@ impl RedisStore {
         to: u64,
     ) -> Result<Vec<MinuteCounts>, StoreError> {
         let keys = self.keyspace.of(topic);
-        let places: Vec<_> = (from..=to).map(|minute| minute % MOST_MINUTES).collect();
+        let places: Vec<_> = (from..=to).map(|minute| minute % MAX_MINUTES).collect();
         let found = self.shards.read_key("statistics", &keys, Key::Statistics, "HMGET", places).await?;
         let mut minutes = minutes_in(Reply::list("statistics", found)?)?;
         // In the place of a minute may be that of another day.

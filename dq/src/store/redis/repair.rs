@@ -10,9 +10,9 @@ use super::scripts::{Step, body};
 use super::{RedisStore, metadata_bytes};
 use crate::job::limits::FENCE;
 use crate::job::{NodeId, TopicKey};
-use crate::store::step::USUAL_BYTES;
+use crate::store::step::DEFAULT_BYTES;
 use crate::store::{FindingCode, GiveUp, Mismatch, StoreError, UnreadableRow};
-use crate::time::LONGEST_UNIQUE;
+use crate::time::MAX_UNIQUE;
 
 const SET_ASIDE: &str = include_str!("lua/set_aside.lua");
 const SET_ROW_ASIDE: &str = include_str!("lua/set_row_aside.lua");
@@ -42,7 +42,7 @@ impl RedisStore {
                 // As the scripts set it: a day for a sequence number, an hour for the calls of a producer, and for taken ids an hour after
                 // the last one at the latest.
                 let (sequence, taken) = (keys.name(Key::Sequence, ""), keys.name(Key::Taken, ""));
-                let longest = if *id == taken { LONGEST_UNIQUE.as_secs() } else { 0 };
+                let longest = if *id == taken { MAX_UNIQUE.as_secs() } else { 0 };
                 let seconds = if id.starts_with(&sequence) { 86_400 } else { longest + 3_600 };
                 cmd.arg("EXPIRE").arg(id).arg(seconds);
             }
@@ -88,7 +88,7 @@ impl RedisStore {
     ) -> Result<(usize, usize), StoreError> {
         let scripts = self.scripts_of(topic);
         let ask = |nodes: &BTreeSet<NodeId>| {
-            let call = recover_call(&scripts, nodes, USUAL_BYTES, "", undecodable, id);
+            let call = recover_call(&scripts, nodes, DEFAULT_BYTES, "", undecodable, id);
             self.shards.ask_list(call)
         };
         let mut reply = with_all_nodes(Step::Recover, nodes, ask).await?;

@@ -21,7 +21,7 @@ use super::keys::{Key, Keys};
 use crate::environment::StoreClock;
 use crate::job::{FIELDS, NodeId};
 use crate::store::PROTOCOL_VERSION;
-use crate::store::step::LONGEST_LEASE;
+use crate::store::step::MAX_LEASE;
 
 macro_rules! steps {
     ($($step:ident $name:literal [$($key:ident)+];)+) => {
@@ -321,7 +321,7 @@ fn assembled(step: Step) -> &'static str {
 }
 
 fn text_of(step: Step) -> String {
-    let (longest_lease, far) = (LONGEST_LEASE.as_millis(), FAR.as_millis());
+    let (longest_lease, far) = (MAX_LEASE.as_millis(), FAR.as_millis());
     let first = step.keys().iter().position(|key| *key == Key::Running).map_or(0, |at| at + 1);
     let mut text = "local KEYS = KEYS\n".to_owned();
     assemble(step, body(step.text()), &["-- include ", "-- rare "], &mut text);
@@ -329,7 +329,7 @@ fn text_of(step: Step) -> String {
     let bounds: Vec<_> = FIELDS.iter().map(|(_, kind)| kind.in_lua()).collect();
     let mut constants = BTreeMap::from([
         ("PROTOCOL", format!("'{PROTOCOL_VERSION}'").into()),
-        ("LONGEST_LEASE", longest_lease.to_string().into()),
+        ("MAX_LEASE", longest_lease.to_string().into()),
         ("FAR", far.to_string().into()),
         ("PRIORITY", PRIORITY.to_string().into()),
         ("FIRST", first.to_string().into()),

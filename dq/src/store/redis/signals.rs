@@ -23,9 +23,9 @@ use super::connect::Connector;
 use super::keys::{Key, Keys};
 use super::slots::Slot;
 use crate::job::{JobId, NodeId};
-use crate::store::step::LONGEST_LEASE;
+use crate::store::step::MAX_LEASE;
 use crate::store::{
-    BroadcastMessage, CommandKind, Feed, Interest, JobMove, LATEST_DUE, Moves, Signal, Signals, StoreError,
+    BroadcastMessage, CommandKind, Feed, Interest, LATEST_DUE, Moves, Signal, Signals, StoreError, Transition,
 };
 use crate::time::Timestamp;
 
@@ -131,11 +131,11 @@ fn hint_of(message: &[u8]) -> Option<Signal> {
                 return Some(Signal::Due(ms.parse().ok().map(Timestamp::from_millis).filter(|due| *due <= LATEST_DUE)));
             }
             if let Some((ms, node)) = text.strip_prefix("lease ").and_then(|rest| rest.split_once(' ')) {
-                let lasts = Duration::from_millis(ms.parse().ok()?).min(LONGEST_LEASE);
+                let lasts = Duration::from_millis(ms.parse().ok()?).min(MAX_LEASE);
                 return Some(Signal::Lease(NodeId::new(node), lasts));
             }
             let (verb, id) = text.strip_prefix("command ")?.split_once(' ')?;
-            let verb = CommandKind::ALL.into_iter().find(|kind| kind.word() == verb)?;
+            let verb = CommandKind::ALL.into_iter().find(|kind| kind.as_str() == verb)?;
             Some(Signal::Command(verb, JobId::new(id).ok()?))
         }
     }
@@ -160,10 +160,10 @@ fn moves_of(message: &[u8]) -> Option<Moves> {
     Some(moves)
 }
 
-fn move_of(line: &str) -> Option<(JobId, JobMove)> {
+fn move_of(line: &str) -> Option<(JobId, Transition)> {
     let mut fields = line.splitn(4, '\t');
     let (kind, time, name, id) = (fields.next()?, fields.next()?, fields.next()?, fields.next()?);
-    let known = JobMove::read(kind, time, name)?;
+    let known = Transition::read(kind, time, name)?;
     Some((JobId::new(id).ok()?, known))
 }
 
@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(hint_of(format!("due {most}").as_bytes()), Some(Signal::Due(None)));
         assert_eq!(hint_of(b"due 7"), Some(Signal::Due(Some(Timestamp::from_millis(7)))));
         let lease = |lasts| Some(Signal::Lease(NodeId::new("n"), lasts));
-        assert_eq!(hint_of(format!("lease {most} n").as_bytes()), lease(LONGEST_LEASE));
+        assert_eq!(hint_of(format!("lease {most} n").as_bytes()), lease(MAX_LEASE));
         assert_eq!(hint_of(b"lease 7 n"), lease(Duration::from_millis(7)));
         assert_eq!(moves_of(format!("7\t{most}").as_bytes()), None);
         for other in

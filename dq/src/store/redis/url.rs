@@ -247,7 +247,7 @@ fn hosts_in(text: &str, usual_port: u16, what: &str) -> Result<Vec<Host>, String
 }
 
 /// The most bytes of a prefix.
-const LONGEST_PREFIX: usize = 64;
+const MAX_PREFIX: usize = 64;
 
 /// The prefix among the options, and the other options.
 fn prefix_of(options: &str) -> Result<(Option<String>, String), String> {
@@ -255,8 +255,8 @@ fn prefix_of(options: &str) -> Result<(Option<String>, String), String> {
     let prefix = of_prefix.last().map(|option| option["prefix=".len()..].to_owned());
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte);
     match &prefix {
-        Some(text) if text.is_empty() || text.len() > LONGEST_PREFIX || !text.bytes().all(is_allowed) => {
-            Err(format!("a prefix has 1 to {LONGEST_PREFIX} of the characters A-Z a-z 0-9 . _ : -"))
+        Some(text) if text.is_empty() || text.len() > MAX_PREFIX || !text.bytes().all(is_allowed) => {
+            Err(format!("a prefix has 1 to {MAX_PREFIX} of the characters A-Z a-z 0-9 . _ : -"))
         }
         _ => Ok((prefix, others.join("&"))),
     }

@@ -5,13 +5,13 @@ use super::producer::job;
 use super::topic::{Topic, id, ms, secs};
 use dq::job::State;
 use dq::store::{
-    Ahead, BatchAnswer, FollowUpBatch, FollowUpOutcome, FollowUps, MOST_AHEAD, OutboxEntry, OutboxPosition, Packed,
-    Relayed, Repair, StoreError,
+    Ahead, BatchAnswer, FollowUpBatch, FollowUpBatches, FollowUpOutcome, MAX_AHEAD, OutboxEntry, OutboxPosition,
+    Packed, Relayed, Repair, StoreError,
 };
 
 /// A batch that does nothing.
 fn nothing(target: &Topic) -> Packed {
-    let mut nothing = FollowUps::default();
+    let mut nothing = FollowUpBatches::default();
     nothing.push(target.key.topic.clone(), &FollowUpBatch::Delete(vec![id("unknown")]));
     nothing.parts()[0].1.clone()
 }
@@ -120,7 +120,7 @@ pub async fn a_target_that_is_far_ahead_is_left_to_a_person(t: &Topic) {
     t.ends_with("c", adds(&other, vec![job("d")])).await;
     let entries = t.outbox(&[]).await;
     let [for_other, for_target] = &entries[..] else { panic!("{entries:?}") };
-    let ahead = OutboxPosition::clock(t.micros() + MOST_AHEAD);
+    let ahead = OutboxPosition::clock(t.micros() + MAX_AHEAD);
     target.gets_new(t, &OutboxEntry { position: ahead, after: START, ..for_target.clone() }).await;
     for is_far in [false, true] {
         let relayed = t.relay_of("relay", &[&target], &[]).await;

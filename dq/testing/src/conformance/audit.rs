@@ -4,16 +4,16 @@
 use super::events::{NODE, add_in_state};
 use super::topic::{Topic, id};
 use dq::job::State;
-use dq::store::step::{Audit, Change, Recover, Recovered, USUAL_BYTES};
+use dq::store::step::{Audit, Change, DEFAULT_BYTES, Recover, Recovered};
 
 const fn first(limit: usize) -> Audit {
-    Audit { after: None, limit, bytes: USUAL_BYTES }
+    Audit { after: None, limit, bytes: DEFAULT_BYTES }
 }
 
 /// The audit finds no job that waits, is parked, is kept, or runs on any node; and it ends (rule 2).
 pub async fn audit_finds_no_job_that_has_a_place(t: &Topic) {
     for state in State::ALL {
-        add_in_state(t, state.word(), state).await;
+        add_in_state(t, state.as_str(), state).await;
     }
     t.running("n", "a").await;
     t.running("m", "b").await;
@@ -33,9 +33,9 @@ pub async fn audit_finds_no_job_that_has_a_place(t: &Topic) {
 pub async fn recover_touches_no_job_that_has_a_place(t: &Topic) {
     let driven = {
         for state in [State::Delayed, State::Unacked, State::Dead, State::Done] {
-            add_in_state(t, state.word(), state).await;
+            add_in_state(t, state.as_str(), state).await;
         }
-        add_in_state(t, State::Running.word(), State::Running).await.expect("it runs")
+        add_in_state(t, State::Running.as_str(), State::Running).await.expect("it runs")
     };
     let claim = t.running("n", "a").await;
     let names = ["delayed", "unacked", "dead", "done", "running", "a", "unknown"];
@@ -43,7 +43,7 @@ pub async fn recover_touches_no_job_that_has_a_place(t: &Topic) {
     for name in names {
         before.push(t.find(name).await);
     }
-    let request = Recover { ids: names.map(id).to_vec(), bytes: USUAL_BYTES };
+    let request = Recover { ids: names.map(id).to_vec(), bytes: DEFAULT_BYTES };
     let recovered = t.link("auditor").step(request).await.expect("recover is answered");
     assert_eq!(recovered, Recovered { recovered: Vec::new(), examined: names.len() });
     for (name, before) in names.iter().zip(before) {

@@ -2,22 +2,22 @@
 
 use super::producer::{delayed, job, replacing, retained, with_payload};
 use super::topic::{FALLBACK, Topic, id, ms, secs};
-use dq::job::{Deliver, State};
-use dq::store::step::{self, Change, Published, USUAL_BYTES};
+use dq::job::{Delivery, State};
+use dq::store::step::{self, Change, DEFAULT_BYTES, Published};
 use dq::store::{AddOutcome, Due, JobPlace, NewJob, OnDuplicate, Signal};
 
 pub(super) const HOUR_MS: u64 = 3_600_000;
 
 fn broadcast(name: &str) -> NewJob {
-    NewJob { deliver: Deliver::Broadcast, ..job(name) }
+    NewJob { deliver: Delivery::Broadcast, ..job(name) }
 }
 
 fn both(name: &str) -> NewJob {
-    NewJob { deliver: Deliver::Both, ..job(name) }
+    NewJob { deliver: Delivery::Both, ..job(name) }
 }
 
 pub(super) async fn publish(t: &Topic, node: &str, limit: usize) -> Published {
-    let request = step::Publish { limit, bytes: USUAL_BYTES, fallback: FALLBACK, expires_after: ms(HOUR_MS) };
+    let request = step::Publish { limit, bytes: DEFAULT_BYTES, fallback: FALLBACK, expires_after: ms(HOUR_MS) };
     let published = t.link(node).step(request).await.expect("publish is answered");
     t.audit().await;
     published
@@ -76,7 +76,7 @@ pub async fn published_broadcasts_are_numbered(t: &Topic) {
 
 /// A broadcast is not published before it is due (rules 4, 24).
 pub async fn broadcast_is_not_published_before_it_is_due(t: &Topic) {
-    t.add_job(NewJob { deliver: Deliver::Broadcast, ..delayed("a", ms(1_500)) }).await;
+    t.add_job(NewJob { deliver: Delivery::Broadcast, ..delayed("a", ms(1_500)) }).await;
     t.advance(std::time::Duration::from_micros(1_499_999)).await;
     assert_eq!(publish(t, "n", 10).await.published, 0);
     t.advance(std::time::Duration::from_micros(1)).await;
@@ -146,7 +146,7 @@ pub async fn retry_publishes_nothing(t: &Topic) {
 pub async fn job_and_broadcast_are_replaced_together(t: &Topic) {
     let mut subscriber = t.subscribe("n").await;
     t.add_job(both("a")).await;
-    let new = NewJob { deliver: Deliver::Both, on_duplicate: OnDuplicate::Replace, ..with_payload("a", "new") };
+    let new = NewJob { deliver: Delivery::Both, on_duplicate: OnDuplicate::Replace, ..with_payload("a", "new") };
     assert_eq!(t.add_job(new.clone()).await, AddOutcome::Replaced(State::Delayed));
     let counts = t.counts().await;
     assert_eq!((counts.broadcasts, counts.delayed), (1, 1));
@@ -205,7 +205,7 @@ pub async fn waiting_broadcast_makes_its_id_known(t: &Topic) {
 /// The broadcast of `deliver = both` waits on when its job has ended: its id stays known, as DELAYED, until a command or a publish ends
 /// the broadcast too. An ack from outside ends both parts of a waiting job, but not the broadcast of a running one (rules 2, 13, 24).
 pub async fn broadcast_outlives_the_job_beside_it(t: &Topic) {
-    t.add_job(NewJob { deliver: Deliver::Both, ..retained("a") }).await;
+    t.add_job(NewJob { deliver: Delivery::Both, ..retained("a") }).await;
     t.run("n", "a", Change::Ack).await;
     let counts = t.counts().await;
     assert_eq!((counts.broadcasts, counts.done), (1, 1));
@@ -231,8 +231,8 @@ pub async fn broadcast_outlives_the_job_beside_it(t: &Topic) {
 /// An add of a broadcast finds a DELAYED, RUNNING, UNACKED or DEAD job with its id (rules 2, 24).
 pub async fn broadcast_of_a_known_id_finds_the_job(t: &Topic) {
     for state in [State::Delayed, State::Running, State::Unacked, State::Dead] {
-        super::events::add_in_state(t, state.word(), state).await;
-        for new in [broadcast(state.word()), both(state.word())] {
+        super::events::add_in_state(t, state.as_str(), state).await;
+        for new in [broadcast(state.as_str()), both(state.as_str())] {
             assert_eq!(t.add_job(new).await, AddOutcome::Exists(state));
         }
     }
@@ -244,7 +244,7 @@ pub async fn replaced_broadcast_is_published_as_the_new_one(t: &Topic) {
     let mut subscriber = t.subscribe("n").await;
     t.add_job(broadcast("a")).await;
     let new = NewJob {
-        deliver: Deliver::Broadcast,
+        deliver: Delivery::Broadcast,
         on_duplicate: OnDuplicate::Replace,
         record: with_payload("a", "new").record,
         ..delayed("a", secs(3))
@@ -262,13 +262,13 @@ pub async fn broadcast_leaves_nothing_of_the_job_that_it_replaces(t: &Topic) {
     let near = NewJob { due: Due::After(secs(60)), ..job("near") };
     assert_eq!(t.add_job(near).await, AddOutcome::Added);
     for state in [State::Delayed, State::Unacked, State::Dead, State::Done] {
-        super::events::add_in_state(t, state.word(), state).await;
+        super::events::add_in_state(t, state.as_str(), state).await;
     }
     let replaced = [State::Delayed, State::Delayed, State::Unacked, State::Dead].map(AddOutcome::Replaced);
     let names = ["near", "delayed", "unacked", "dead", "done"];
     for (name, expected) in names.into_iter().zip(replaced.into_iter().chain([AddOutcome::Added])) {
         let left = t.scan().await.records;
-        let (deliver, on_duplicate) = (Deliver::Broadcast, OnDuplicate::Replace);
+        let (deliver, on_duplicate) = (Delivery::Broadcast, OnDuplicate::Replace);
         let outcome = t.add_job(NewJob { deliver, on_duplicate, ..with_payload(name, "new") }).await;
         assert_eq!(outcome, expected, "{name}");
         let scanned = t.scan().await;
@@ -280,7 +280,7 @@ pub async fn broadcast_leaves_nothing_of_the_job_that_it_replaces(t: &Topic) {
 /// A publish is bounded and reports whether more broadcasts are due (rules 5, 24).
 pub async fn publishing_is_bounded(t: &Topic) {
     for n in 0..5 {
-        t.add_job(NewJob { deliver: Deliver::Broadcast, ..delayed(&format!("c{n}"), ms(5 - n)) }).await;
+        t.add_job(NewJob { deliver: Delivery::Broadcast, ..delayed(&format!("c{n}"), ms(5 - n)) }).await;
     }
     t.advance(secs(1)).await;
     let mut subscriber = t.subscribe("n").await;
@@ -293,14 +293,14 @@ pub async fn publishing_is_bounded(t: &Topic) {
 
 /// The publisher is told when the next broadcast is due, and its role lapses like the watcher's (rule 24).
 pub async fn publisher_sleeps_until_the_next_broadcast(t: &Topic) {
-    t.add_job(NewJob { deliver: Deliver::Broadcast, ..delayed("a", secs(10)) }).await;
+    t.add_job(NewJob { deliver: Delivery::Broadcast, ..delayed("a", secs(10)) }).await;
     assert_eq!(publish(t, "n", 10).await.sleep, secs(10));
     assert_eq!(publish(t, "m", 10).await.sleep, FALLBACK);
     t.advance(secs(4)).await;
     assert_eq!(publish(t, "n", 10).await.sleep, secs(6));
     t.advance(secs(6) + ms(201)).await;
     assert_eq!(publish(t, "m", 10).await.published, 1);
-    t.add_job(NewJob { deliver: Deliver::Broadcast, ..delayed("b", secs(5)) }).await;
+    t.add_job(NewJob { deliver: Delivery::Broadcast, ..delayed("b", secs(5)) }).await;
     assert_eq!(publish(t, "m", 10).await.sleep, secs(5), "m took over from n, which did not come in time");
 }
 
@@ -315,11 +315,11 @@ pub async fn earlier_broadcast_is_signalled(t: &Topic) {
 
 /// An earlier broadcast is signalled to the publisher (rules 23, 24).
 pub async fn earlier_broadcast_is_signalled_to_the_publisher(t: &Topic) {
-    t.add_job(NewJob { deliver: Deliver::Broadcast, ..delayed("late", secs(10)) }).await;
+    t.add_job(NewJob { deliver: Delivery::Broadcast, ..delayed("late", secs(10)) }).await;
     publish(t, "n", 10).await;
     let mut subscriber = t.subscribe("n").await;
-    t.add_job(NewJob { deliver: Deliver::Broadcast, ..delayed("later", secs(11)) }).await;
-    t.add_job(NewJob { deliver: Deliver::Broadcast, ..delayed("earlier", ms(0)) }).await;
+    t.add_job(NewJob { deliver: Delivery::Broadcast, ..delayed("later", secs(11)) }).await;
+    t.add_job(NewJob { deliver: Delivery::Broadcast, ..delayed("earlier", ms(0)) }).await;
     let signals = subscriber.received_all(t).await;
     assert_eq!(signals.iter().filter(|signal| **signal == Signal::BroadcastDue).count(), 1, "{signals:?}");
 }
@@ -330,7 +330,7 @@ pub async fn replacement_for_both_adds_a_job_and_a_broadcast(t: &Topic) {
     let mut subscriber = t.subscribe("n").await;
     t.add_job(both("a")).await;
     let claim = t.claim("n", "a").await;
-    let new = NewJob { deliver: Deliver::Both, on_duplicate: OnDuplicate::Replace, ..with_payload("a", "new") };
+    let new = NewJob { deliver: Delivery::Both, on_duplicate: OnDuplicate::Replace, ..with_payload("a", "new") };
     assert_eq!(t.add_job(new.clone()).await, AddOutcome::ReplacementWaits);
     assert_eq!((publish(t, "n", 10).await.published, t.counts().await.broadcasts), (1, 0), "the old one only");
     t.end("n", &claim, Change::Ack).await;

@@ -101,13 +101,13 @@ pub async fn burst_passes_no_job_that_its_group_waits_for(t: &Topic) {
 pub async fn burst_obeys_pauses_and_slots(t: &Topic) {
     limit(t, 2).await;
     burst(t, 5).await;
-    t.set(limit_to(Limit::Concurrency(3), "")).await;
+    t.set(limit_to(Limit::ClusterConcurrency(3), "")).await;
     add(t, &["a-1", "a-2", "a-3", "a-4", "a-5"]).await;
     let claims = claim(t, 9).await;
     assert_eq!(ids(&claims), ["a-1", "a-2", "a-3"]);
     let group = Some(named("a"));
     t.set(TopicChange::Pause { group: group.clone(), reason: String::new(), until: None }).await;
-    t.set(TopicChange::ClearLimit(LimitKind::Concurrency)).await;
+    t.set(TopicChange::ClearLimit(LimitKind::ClusterConcurrency)).await;
     assert_eq!(ids(&claim(t, 9).await), [""; 0]);
     t.set(TopicChange::Resume { group }).await;
     assert_eq!(ids(&claim(t, 9).await), ["a-4", "a-5"]);

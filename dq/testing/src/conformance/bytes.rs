@@ -4,8 +4,8 @@
 use super::events::add_in_state;
 use super::producer::{answered, command, with_payload};
 use super::topic::{FALLBACK, LEASE, MAX_CRASHES, Topic, id, ids, ms, secs};
-use dq::job::{Deliver, State};
-use dq::store::step::{Change, Claim, MOST_JOBS, Publish, Reclaim, Settle, Sweep, Transfer, USUAL_BYTES, Verdict};
+use dq::job::{Delivery, State};
+use dq::store::step::{Change, Claim, DEFAULT_BYTES, MAX_JOBS, Publish, Reclaim, Settle, Sweep, Transfer, Verdict};
 use dq::store::{AddOutcome, CommandKind, Due, NewJob, OnDuplicate, Stored};
 
 /// The size of the payloads of these jobs.
@@ -30,7 +30,7 @@ async fn five(t: &Topic) -> [String; 5] {
 
 async fn transfer(t: &Topic, bytes: usize) -> (Vec<Claim>, bool) {
     t.enter("n").await;
-    let request = Transfer { bytes, ..t.transfer_of("n", MOST_JOBS) };
+    let request = Transfer { bytes, ..t.transfer_of("n", MAX_JOBS) };
     let answer = t.transfer_with("n", request).await;
     (answer.claims, answer.more)
 }
@@ -87,7 +87,7 @@ pub async fn sweep_is_bounded_by_bytes(t: &Topic) {
     let mut seen = Vec::new();
     for (count, is_more) in [(2, true), (2, true), (1, false)] {
         t.enter("n").await;
-        let swept = t.sweep("n", Sweep { bytes: ROOM, ..t.sweep_of("n", MOST_JOBS) }).await;
+        let swept = t.sweep("n", Sweep { bytes: ROOM, ..t.sweep_of("n", MAX_JOBS) }).await;
         assert_eq!((swept.claims.len(), swept.more), (count, is_more));
         seen.extend(swept.claims.into_iter().map(|claim| claim.id.to_string()));
     }
@@ -97,11 +97,11 @@ pub async fn sweep_is_bounded_by_bytes(t: &Topic) {
 /// A publish publishes no more bytes than it was asked for, and says *more* (rules 5, 24).
 pub async fn publish_is_bounded_by_bytes(t: &Topic) {
     for n in 0..5 {
-        t.add_job(NewJob { deliver: Deliver::Broadcast, ..heavy(&format!("b{n}"), SIZE) }).await;
+        t.add_job(NewJob { deliver: Delivery::Broadcast, ..heavy(&format!("b{n}"), SIZE) }).await;
     }
     t.advance(ms(1)).await;
     for (count, is_more, bytes) in [(2, true, ROOM), (1, true, 1), (2, false, ROOM)] {
-        let request = Publish { limit: MOST_JOBS, bytes, fallback: FALLBACK, expires_after: secs(3_600) };
+        let request = Publish { limit: MAX_JOBS, bytes, fallback: FALLBACK, expires_after: secs(3_600) };
         let published = t.link("n").step(request).await.expect("publish is answered");
         assert_eq!((published.published, published.more), (count, is_more));
     }
@@ -149,7 +149,7 @@ pub async fn reclaim_is_bounded_by_the_bytes_of_replacements(t: &Topic) {
     t.advance(LEASE + ms(1)).await;
     let seen = t.lease("n").await.expect("the node holds jobs");
     for (moved, left) in [(2, 3), (2, 1), (1, 0)] {
-        let request = Reclaim { node: t.node("n"), seen, limit: MOST_JOBS, bytes: ROOM, max_crashes: MAX_CRASHES };
+        let request = Reclaim { node: t.node("n"), seen, limit: MAX_JOBS, bytes: ROOM, max_crashes: MAX_CRASHES };
         let reclaimed = t.link("m").step(request).await.expect("reclaim is answered");
         assert_eq!((reclaimed.moved, reclaimed.left), (moved, left));
         t.audit().await;
@@ -170,8 +170,8 @@ pub async fn pages_are_bounded_by_bytes(t: &Topic) {
     let mut oldest = Vec::new();
     for state in State::ALL {
         let expected = [0, 1, 2, 3].map(|n| format!("{state}{n}"));
-        for bytes in [1, 40, USUAL_BYTES] {
-            assert_eq!(names(&t.pages_of(state, MOST_JOBS, bytes).await), expected, "pages of {bytes} bytes");
+        for bytes in [1, 40, DEFAULT_BYTES] {
+            assert_eq!(names(&t.pages_of(state, MAX_JOBS, bytes).await), expected, "pages of {bytes} bytes");
         }
         let jobs = t.pages(state, 2).await;
         assert_eq!(names(&jobs), expected);
@@ -185,9 +185,9 @@ pub async fn pages_are_bounded_by_bytes(t: &Topic) {
 /// A query by ids answers for the first ids, as many as have 1 MiB, and at least one (rule 5).
 pub async fn get_is_bounded_by_bytes(t: &Topic) {
     for name in ["a", "b"] {
-        t.add_job(heavy(name, USUAL_BYTES * 2 / 3)).await;
+        t.add_job(heavy(name, DEFAULT_BYTES * 2 / 3)).await;
     }
-    t.add_job(heavy("c", USUAL_BYTES + 1)).await;
+    t.add_job(heavy("c", DEFAULT_BYTES + 1)).await;
     let ids = ["x", "a", "b", "c"].map(id);
     for (asked, answered) in [(&ids[..], 2), (&ids[2..], 1), (&ids[3..], 1)] {
         let found = t.store.get(&t.key, asked).await.expect("get is answered");
@@ -200,7 +200,7 @@ pub async fn get_is_bounded_by_bytes(t: &Topic) {
 pub async fn removed_records_are_bounded_by_bytes(t: &Topic) {
     let names = ["a", "b", "c"];
     for name in names {
-        t.add_job(heavy(name, USUAL_BYTES * 2 / 3)).await;
+        t.add_job(heavy(name, DEFAULT_BYTES * 2 / 3)).await;
     }
     let commands = names.map(|name| command(CommandKind::Delete, name, None)).to_vec();
     let answer = t.producer().command(t.numbered(commands)).await.expect("command is answered");

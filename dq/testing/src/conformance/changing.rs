@@ -5,8 +5,8 @@ use super::events::{NODE, add_in_state};
 use super::extending::extending;
 use super::producer::{delayed, job, with_metadata, with_payload};
 use super::topic::{Topic, id, lock, secs};
-use dq::job::{Cause, Deliver, JobId, Metadata, Record, State};
-use dq::store::step::{Change, USUAL_BYTES};
+use dq::job::{Cause, Delivery, JobId, Metadata, Record, State};
+use dq::store::step::{Change, DEFAULT_BYTES};
 use dq::store::{
     AddOutcome, ChangeKind, ChangeOutcome, ChangeVerdict, Due, JobChange, NewJob, Numbered, Signal, StoreError,
 };
@@ -49,7 +49,7 @@ pub async fn delayed_job_gets_another_due_time(t: &Topic) {
 /// The same of a broadcast that waits (rules 24, 28).
 pub async fn waiting_broadcast_gets_another_due_time(t: &Topic) {
     for (what, due) in verbs() {
-        let new = NewJob { deliver: Deliver::Broadcast, ..delayed("a", secs(3_600)) };
+        let new = NewJob { deliver: Delivery::Broadcast, ..delayed("a", secs(3_600)) };
         assert_eq!(t.add_job(new).await, AddOutcome::Added);
         let outcome = t.changed("a", what).await;
         assert_eq!((outcome.found, outcome.version, outcome.due), (Some(State::Delayed), 1, Some(t.in_ms(due))));
@@ -219,7 +219,7 @@ pub async fn extension_counts_from_the_due_time(t: &Topic) {
 
 /// The expiry of a job keeps its distance to the due time, in the queue and among the broadcasts (rule 28).
 pub async fn expiry_moves_along(t: &Topic) {
-    for deliver in [Deliver::Queue, Deliver::Broadcast] {
+    for deliver in [Delivery::Queue, Delivery::Broadcast] {
         let new = NewJob { expires_after: Some(secs(10)), deliver, ..delayed("a", secs(60)) };
         assert_eq!(t.add_job(new).await, AddOutcome::Added);
         for (what, due) in [(after(9), 9), (ChangeKind::ExtendBy(secs(3)), 12), (ChangeKind::RunNow, 0)] {
@@ -282,7 +282,7 @@ pub async fn far_job_is_changed(t: &Topic) {
 
 /// A job that is both in the queue and among the broadcasts is one job: a change changes both (rules 24, 28).
 pub async fn job_and_broadcast_are_changed_together(t: &Topic) {
-    let new = NewJob { deliver: Deliver::Both, ..delayed("a", secs(60)) };
+    let new = NewJob { deliver: Delivery::Both, ..delayed("a", secs(60)) };
     assert_eq!(t.add_job(new).await, AddOutcome::Added);
     assert_eq!(t.changed("a", after(2)).await.version, 1);
     assert_eq!(t.changed("a", update("new")).await.version, 2);
@@ -300,7 +300,7 @@ pub async fn job_and_broadcast_are_changed_together(t: &Topic) {
 
 /// A broadcast beside a parked job is not rescheduled, but its payload changes with that of the job (rules 24, 28).
 pub async fn broadcast_beside_a_parked_job_gets_its_payload(t: &Topic) {
-    let new = NewJob { deliver: Deliver::Both, ..delayed("a", secs(1)) };
+    let new = NewJob { deliver: Delivery::Both, ..delayed("a", secs(1)) };
     assert_eq!(t.add_job(new).await, AddOutcome::Added);
     t.advance(secs(1)).await;
     t.run(NODE, "a", Change::Park).await;
@@ -322,7 +322,7 @@ pub async fn broadcast_beside_a_parked_job_gets_its_payload(t: &Topic) {
 pub async fn rewritten_broadcasts_are_bounded_by_bytes(t: &Topic) {
     let names = ["a", "b", "c"];
     for name in names {
-        let new = NewJob { deliver: Deliver::Broadcast, ..with_payload(name, &"x".repeat(USUAL_BYTES * 2 / 3)) };
+        let new = NewJob { deliver: Delivery::Broadcast, ..with_payload(name, &"x".repeat(DEFAULT_BYTES * 2 / 3)) };
         assert_eq!(t.add_job(NewJob { due: Due::After(secs(60)), ..new }).await, AddOutcome::Added);
     }
     t.add_later("d", secs(60)).await;
@@ -383,7 +383,7 @@ pub async fn earlier_head_of_a_change_is_signalled(t: &Topic) {
 /// A change that makes an earlier broadcast is signalled to the publisher (rules 24, 28).
 pub async fn earlier_broadcast_of_a_change_is_signalled(t: &Topic) {
     for (name, seconds) in [("a", 10), ("b", 12)] {
-        t.add_job(NewJob { deliver: Deliver::Broadcast, ..delayed(name, secs(seconds)) }).await;
+        t.add_job(NewJob { deliver: Delivery::Broadcast, ..delayed(name, secs(seconds)) }).await;
     }
     let mut subscriber = t.subscribe("n").await;
     t.changed("b", after(11)).await;

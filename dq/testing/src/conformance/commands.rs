@@ -3,7 +3,7 @@
 use super::events::add_in_state;
 use super::producer::{answered, command, detailed, job, with_metadata, with_payload};
 use super::topic::{Topic, secs};
-use dq::job::{Cause, Deliver, Metadata, State};
+use dq::job::{Cause, Delivery, Metadata, State};
 use dq::store::step::Change;
 use dq::store::{ChangeKind, Command, CommandKind, CommandOutcome, Due, NewJob};
 
@@ -152,8 +152,8 @@ pub async fn version_of_a_command_is_that_of_the_changed_job(t: &Topic) {
     for new in [
         job("a"),
         large,
-        NewJob { deliver: Deliver::Broadcast, ..job("a") },
-        NewJob { deliver: Deliver::Both, ..job("a") },
+        NewJob { deliver: Delivery::Broadcast, ..job("a") },
+        NewJob { deliver: Delivery::Both, ..job("a") },
     ] {
         t.add_job(NewJob { due: Due::After(secs(3_600)), ..new }).await;
         for version in 1..3 {

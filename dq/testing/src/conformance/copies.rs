@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::producer::{answered, with_metadata};
 use super::topic::Topic;
 use dq::job::{Fence, Metadata};
-use dq::store::step::USUAL_BYTES;
+use dq::store::step::DEFAULT_BYTES;
 use dq::store::{
     CopyPlace, ExportPart, ExportRequest, Exported, Import, ImportOutcome, JobCopy, NewJob, OnDuplicate, StoreError,
 };
@@ -60,7 +60,7 @@ impl Topic {
     pub async fn export(&self) -> Vec<JobCopy> {
         let mut all = Vec::new();
         for part in ExportPart::ALL {
-            all.extend(self.export_part(part, 2, USUAL_BYTES).await);
+            all.extend(self.export_part(part, 2, DEFAULT_BYTES).await);
         }
         all
     }

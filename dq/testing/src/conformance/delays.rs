@@ -2,7 +2,7 @@
 
 use super::producer::{delayed, detailed, job, with_metadata};
 use super::topic::{Topic, ms, secs};
-use dq::job::{Deliver, Metadata};
+use dq::job::{Delivery, Metadata};
 use dq::store::step::{Change, RejoinDue};
 use dq::store::{AddOutcome, Due, NewJob, OnDuplicate, TopicChange, TopicDelay, TopicState};
 
@@ -65,7 +65,7 @@ pub async fn job_with_a_default_delay_keeps_the_rest_of_its_metadata(t: &Topic) 
 /// Broadcasts, replacements and large jobs obey it too (rule 29).
 pub async fn default_delay_applies_to_jobs_of_every_kind(t: &Topic) {
     set_delay(t, 7).await;
-    t.add_job(NewJob { deliver: Deliver::Both, ..usual("both", 60) }).await;
+    t.add_job(NewJob { deliver: Delivery::Both, ..usual("both", 60) }).await;
     assert_eq!(t.due("both").await, t.in_ms(7_000));
     let old = t.running("n", "running").await;
     let new = NewJob { on_duplicate: OnDuplicate::Replace, ..usual("running", 60) };

@@ -7,12 +7,13 @@ use std::time::Duration;
 use super::copies::{copy, copy_with, import_of};
 use super::producer::{job, with_metadata};
 use super::topic::{Topic, id, ms};
-use dq::job::{Codec, Deliver, Fence, GroupName, JobId, Metadata, Record, State, limits};
+use dq::job::{Codec, Delivery, Fence, GroupName, JobId, Metadata, Record, State, limits};
 use dq::schedule::{Definition, JobOfTick, OnMissed, Origin, Overlap, Ticks, Times};
 use dq::store::step::{Change, Ending};
 use dq::store::{
-    BatchAnswer, ChangeKind, CopyPlace, Due, FollowUpBatch, FollowUpOutcome, FollowUps, Import, JobChange, JobCopy,
-    MOST_AHEAD, Membership, NewJob, OnDead, OnDuplicate, OutboxEntry, OutboxPosition, SetChange, SetVerb, StoreError,
+    BatchAnswer, ChangeKind, CopyPlace, Due, FollowUpBatch, FollowUpBatches, FollowUpOutcome, Import, JobChange,
+    JobCopy, MAX_AHEAD, Membership, NewJob, OnDead, OnDuplicate, OutboxEntry, OutboxPosition, SetChange, SetVerb,
+    StoreError,
 };
 use dq::time::Timestamp;
 
@@ -67,7 +68,7 @@ fn every_millisecond() -> Record {
         on_missed: OnMissed::All,
         overlap: Overlap::Allow,
         jitter: Duration::ZERO,
-        job: JobOfTick { record, expires_after: None, deliver: Deliver::Queue },
+        job: JobOfTick { record, expires_after: None, deliver: Delivery::Queue },
         tick: Timestamp::from_millis(1_000),
         last: None,
         origin: Origin::Call,
@@ -85,7 +86,7 @@ fn is_refused(what: &JobId, answer: Result<(), StoreError>) {
 
 /// A follow-up entry for a topic, as a source or an import has it.
 fn entry(target: &Topic, (position, after): (u64, u64), batch: &FollowUpBatch) -> OutboxEntry {
-    let mut follow_ups = FollowUps::default();
+    let mut follow_ups = FollowUpBatches::default();
     follow_ups.push(target.key.topic.clone(), batch);
     let (target, batch) = follow_ups.parts()[0].clone();
     let [position, after] = [position, after].map(OutboxPosition::clock);
@@ -113,7 +114,7 @@ pub async fn job_over_a_limit_enters_by_no_door(t: &Topic) {
             let change = SetChange { set: id("s"), what: change };
             is_refused(&what, t.producer_named("set").job_set(1, change).await.map(drop));
         }
-        let mut follow_ups = FollowUps::default();
+        let mut follow_ups = FollowUpBatches::default();
         follow_ups.push(topic, &FollowUpBatch::Add(vec![job("a"), bad.clone()]));
         let settle = t.settle_of("n", &claim, Change::Then(Ending::Ack, Arc::new(follow_ups)));
         is_refused(&what, t.link("n").ask(settle.into()).await.map(drop));
@@ -233,15 +234,14 @@ pub async fn number_ahead_of_the_clock_is_refused(t: &Topic) {
     let import =
         |fence: u64, order: u64| Import { fence: Fence(fence), ..import_of(vec![in_group(order)], OnDuplicate::Keep) };
     let clock = t.micros();
-    for (fence, order, what) in [(clock + MOST_AHEAD + 1, 0, limits::FENCE), (0, clock + MOST_AHEAD + 1, limits::ORDER)]
-    {
+    for (fence, order, what) in [(clock + MAX_AHEAD + 1, 0, limits::FENCE), (0, clock + MAX_AHEAD + 1, limits::ORDER)] {
         let refused = t.try_import(import(fence, order)).await.expect_err("it is ahead");
         assert!(refused.nothing_done(), "{refused}");
         let StoreError::AheadOfClock { what: named, number, clock: by } = refused else { panic!("{refused}") };
-        assert_eq!((named, number, by), (what.what, clock + MOST_AHEAD + 1, clock));
+        assert_eq!((named, number, by), (what.what, clock + MAX_AHEAD + 1, clock));
         assert_eq!(t.state("a").await, None);
     }
-    t.import(import(clock + MOST_AHEAD, clock + MOST_AHEAD)).await;
+    t.import(import(clock + MAX_AHEAD, clock + MAX_AHEAD)).await;
     assert_eq!(t.state("a").await, Some(State::Delayed));
-    assert_eq!(t.running("n", "b").await.token.fence, Fence(clock + MOST_AHEAD + 1));
+    assert_eq!(t.running("n", "b").await.token.fence, Fence(clock + MAX_AHEAD + 1));
 }

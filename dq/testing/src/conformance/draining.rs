@@ -6,8 +6,8 @@ use super::copies::{copy, import_of};
 use super::producer::{job, replacing};
 use super::setting::drain;
 use super::topic::{FALLBACK, Topic, ms, secs};
-use dq::job::{Deliver, State};
-use dq::store::step::{Change, MOST_JOBS};
+use dq::job::{Delivery, State};
+use dq::store::step::{Change, MAX_JOBS};
 use dq::store::{
     ChangeKind, CopyPlace, Drain, Due, NewJob, Numbered, OnDuplicate, Signal, StoreError, TopicChange, TopicState,
 };
@@ -25,7 +25,7 @@ fn is_draining(error: &StoreError) -> bool {
 pub async fn draining_topic_refuses_new_jobs(t: &Topic) {
     t.add_later("a", secs(60)).await;
     t.set(drain("why: 1; 2")).await;
-    let special = NewJob { deliver: Deliver::Both, expires_after: Some(secs(1)), ..job("both") };
+    let special = NewJob { deliver: Delivery::Both, expires_after: Some(secs(1)), ..job("both") };
     let generated = NewJob { generated: true, ..job("generated") };
     let far = NewJob { due: Due::After(secs(3_600)), ..job("far") };
     for new in [job("b"), replacing("a", "new"), special, generated, far] {
@@ -115,7 +115,7 @@ pub async fn retries_of_a_draining_topic_wait(t: &Topic) {
     assert_eq!(t.claimed_ids("n").await, ["a"]);
 }
 
-/// A sweep claims nothing, because `process_unacked` is no part of what was due (rule 29).
+/// A sweep claims nothing, because `on_park_timeout` is no part of what was due (rule 29).
 pub async fn sweep_of_a_draining_topic_claims_nothing(t: &Topic) {
     super::events::add_in_state(t, "parked", State::Unacked).await;
     t.advance(secs(8 * 24 * 3_600)).await;
@@ -130,14 +130,14 @@ pub async fn sweep_of_a_draining_topic_claims_nothing(t: &Topic) {
 /// Broadcasts that were due go out, later ones wait (rule 29).
 pub async fn broadcasts_of_a_draining_topic_go_out_if_they_were_due(t: &Topic) {
     for (name, delay) in [("due", 0), ("later", 5)] {
-        t.add_job(NewJob { deliver: Deliver::Broadcast, due: Due::After(secs(delay)), ..job(name) }).await;
+        t.add_job(NewJob { deliver: Delivery::Broadcast, due: Due::After(secs(delay)), ..job(name) }).await;
     }
     t.set(drain("why")).await;
     t.advance(secs(6)).await;
-    let answer = publish(t, "n", MOST_JOBS).await;
+    let answer = publish(t, "n", MAX_JOBS).await;
     assert_eq!((answer.published, answer.dropped, answer.more, answer.sleep), (1, 0, false, FALLBACK));
     t.set(TopicChange::Undrain).await;
-    assert_eq!(publish(t, "n", MOST_JOBS).await.published, 1);
+    assert_eq!(publish(t, "n", MAX_JOBS).await.published, 1);
 }
 
 /// A second drain replaces the reason, not the beginning (rule 29).

@@ -10,7 +10,7 @@ use dq::store::{AddOutcome, CommandKind, NewJob, OnDuplicate};
 /// `reject` and `keep` over a DELAYED, RUNNING, UNACKED or DEAD job return its state and leave it as it is (rule 2).
 pub async fn reject_and_keep_leave_a_known_job(t: &Topic) {
     for state in [State::Delayed, State::Running, State::Unacked, State::Dead] {
-        let name = state.word();
+        let name = state.as_str();
         add_in_state(t, name, state).await;
         let before = t.stored(name).await;
         for on_duplicate in [OnDuplicate::Reject, OnDuplicate::Keep] {
@@ -24,7 +24,7 @@ pub async fn reject_and_keep_leave_a_known_job(t: &Topic) {
 /// `replace` over a DELAYED, UNACKED or DEAD job takes its place at once, with the new record and due time (rule 2).
 pub async fn replace_takes_the_place_of_a_job_that_is_not_running(t: &Topic) {
     for state in [State::Delayed, State::Unacked, State::Dead] {
-        let name = state.word();
+        let name = state.as_str();
         add_in_state(t, name, state).await;
         let new = NewJob { on_duplicate: OnDuplicate::Replace, ..delayed(name, secs(9)) };
         assert_eq!(t.add_job(new.clone()).await, AddOutcome::Replaced(state));
@@ -118,7 +118,7 @@ pub async fn reject_and_keep_leave_a_waiting_replacement(t: &Topic) {
 /// A replacement starts without the old job's attempts, crashes, parking fence and exhaustion (rules 13, 19).
 pub async fn replacement_starts_afresh(t: &Topic) {
     for state in [State::Delayed, State::Unacked, State::Dead] {
-        let name = state.word();
+        let name = state.as_str();
         t.running("n", name).await;
         t.crash("n").await;
         let claim = t.claim("n", name).await;

@@ -5,7 +5,7 @@ use super::producer::{job, replacing, retained};
 use super::topic::{LEASE, Topic, ms, secs};
 use dq::job::state::Event;
 use dq::job::{Metadata, State};
-use dq::store::step::{Change, Claim, MOST_JOBS, RejoinDue, Sweep, Tick};
+use dq::store::step::{Change, Claim, MAX_JOBS, RejoinDue, Sweep, Tick};
 use dq::store::{AddOutcome, ChangeKind, Due, NewJob};
 use dq::time::Timestamp;
 
@@ -70,7 +70,7 @@ pub(super) async fn prepare(t: &Topic, name: &str, state: State, event: Event) -
     None
 }
 
-/// Crashes `node` until the crashes have exhausted the job, then claims and isolates the job: only `final_retry` is left.
+/// Crashes `node` until the crashes have exhausted the job, then claims and isolates the job: only `on_exhausted` is left.
 pub(super) async fn exhaust_by_crashes(t: &Topic, node: &str, claim: Claim) -> Claim {
     let name = claim.id.to_string();
     let mut claim = claim;
@@ -116,7 +116,7 @@ pub(super) async fn cause(t: &Topic, name: &str, claim: Option<&Claim>, event: E
         Event::Pruned => {
             t.advance(secs(31 * 24 * 3_600)).await;
             let swept =
-                t.sweep(NODE, Sweep { unacked_age: secs(u32::MAX.into()), ..t.sweep_of(NODE, MOST_JOBS) }).await;
+                t.sweep(NODE, Sweep { park_timeout: secs(u32::MAX.into()), ..t.sweep_of(NODE, MAX_JOBS) }).await;
             assert_eq!(swept.pruned_dead + swept.pruned_done, 1);
         }
         Event::GivenUp => assert!(t.give_up(name, t.record_of(name).await).await),
@@ -158,7 +158,7 @@ pub(super) async fn leave_running(t: &Topic, node: &str, claim: &Claim, n: usize
         None if n == all_changes().len() => t.crash(node).await,
         None => {
             t.release(node).await;
-            t.reclaim("reclaimer", node, Timestamp::EPOCH, MOST_JOBS).await;
+            t.reclaim("reclaimer", node, Timestamp::EPOCH, MAX_JOBS).await;
         }
     }
 }

@@ -6,7 +6,7 @@ use super::producer::{delayed, job, with_payload};
 use super::topic::{Topic, id, secs};
 use bytes::Bytes;
 use dq::inspect::{Doctor, FindingCode};
-use dq::job::{Cause, Deliver, Record, State};
+use dq::job::{Cause, Delivery, Record, State};
 use dq::store::step::Change;
 use dq::store::{Due, Examine, GiveUp, Mismatch, NewJob, Repair, UnreadableRow};
 
@@ -60,13 +60,13 @@ impl Topic {
 pub async fn sound_topic_has_no_mismatch(t: &Topic) {
     assert_eq!(t.mismatches().await, []);
     for state in State::ALL {
-        add_in_state(t, state.word(), state).await;
+        add_in_state(t, state.as_str(), state).await;
     }
     t.running("m", "b").await;
     t.running("crashing", "c").await;
     t.crash("crashing").await;
     t.delete("b").await;
-    let waiting = NewJob { deliver: Deliver::Both, ..delayed("d", secs(60)) };
+    let waiting = NewJob { deliver: Delivery::Both, ..delayed("d", secs(60)) };
     t.add_all(vec![waiting, delayed("much-later", secs(7_200)), delayed("later", secs(290))]).await;
     assert_eq!(t.mismatches().await, []);
 }
@@ -75,7 +75,7 @@ pub async fn sound_topic_has_no_mismatch(t: &Topic) {
 /// `repair`).
 pub async fn job_that_does_not_decode_is_given_up_with_its_payload(t: &Topic) {
     for state in GiveUp::FROM {
-        let name = state.word();
+        let name = state.as_str();
         add_in_state(t, name, state).await;
         let record = t.record_of(name).await;
         for _ in 0..2 {
@@ -108,7 +108,7 @@ pub async fn record_that_cannot_be_read_becomes_the_payload_of_the_dead_job(t: &
 /// A job that runs, is DONE, has gone or has another payload by now is left alone (query `repair`).
 pub async fn job_that_runs_or_has_another_payload_is_not_given_up(t: &Topic) {
     for state in [State::Running, State::Done] {
-        let name = state.word();
+        let name = state.as_str();
         let claim = add_in_state(t, name, state).await;
         assert!(!t.give_up(name, t.record_of(name).await).await, "{state}");
         assert_eq!(t.state(name).await, Some(state));

@@ -4,8 +4,8 @@ use super::copies::{copy, import_of};
 use super::events::{LONG, add_in_state, ending};
 use super::producer::{job, replacing, retained, with_payload};
 use super::topic::{Topic, id, ms, secs};
-use dq::job::{Deliver, Fence, Metadata, State};
-use dq::store::step::{Change, MOST_JOBS, USUAL_BYTES};
+use dq::job::{Delivery, Fence, Metadata, State};
+use dq::store::step::{Change, DEFAULT_BYTES, MAX_JOBS};
 use dq::store::{CopyPlace, Due, ExportPart, ExportRequest, JobCopy, NewJob, OnDuplicate, StoreError};
 
 /// The copies, each as its id, place and time.
@@ -15,19 +15,19 @@ fn places(copies: &[JobCopy]) -> Vec<(&str, CopyPlace, u64)> {
 
 /// The copy that an export has of a RUNNING job, if it has one.
 async fn of_running(t: &Topic) -> Vec<JobCopy> {
-    t.export_part(ExportPart::State(State::Running), 9, USUAL_BYTES).await
+    t.export_part(ExportPart::State(State::Running), 9, DEFAULT_BYTES).await
 }
 
 /// An export has every job, in every state, with its time, and the broadcasts (rule 27).
 pub async fn export_has_every_job(t: &Topic) {
     let start = t.now().as_millis();
     for state in [State::Unacked, State::Dead, State::Done] {
-        add_in_state(t, state.word(), state).await;
+        add_in_state(t, state.as_str(), state).await;
         t.advance(ms(1)).await;
     }
     t.running("n", "running").await;
     t.add_later("delayed", secs(900)).await;
-    t.add_job(NewJob { deliver: Deliver::Broadcast, due: Due::After(secs(5)), ..job("broadcast") }).await;
+    t.add_job(NewJob { deliver: Delivery::Broadcast, due: Due::After(secs(5)), ..job("broadcast") }).await;
     let expected = [
         ("delayed", CopyPlace::Delayed, start + 900_003),
         ("unacked", CopyPlace::Unacked, start),
@@ -42,7 +42,7 @@ pub async fn export_has_every_job(t: &Topic) {
 /// A copy has the present metadata and the crashes of the job; the broadcast of the same id has neither (rule 27).
 pub async fn export_has_metadata_and_crashes(t: &Topic) {
     let metadata = Metadata { attempts: 2, error: Some("no".into()), ..Metadata::default() };
-    t.add_job(NewJob { deliver: Deliver::Both, ..job("a") }).await;
+    t.add_job(NewJob { deliver: Delivery::Both, ..job("a") }).await;
     let claim = t.claim("n", "a").await;
     t.end_with("n", &claim, Change::Retry(ms(1)), metadata.clone()).await;
     t.advance(ms(1)).await;
@@ -56,13 +56,13 @@ pub async fn export_has_metadata_and_crashes(t: &Topic) {
 /// What an export has read, an import into another topic puts back, so that an export of that reads the same (rule 27).
 pub async fn export_of_an_import_is_the_same(t: &Topic) {
     for state in [State::Unacked, State::Dead, State::Done] {
-        add_in_state(t, state.word(), state).await;
+        add_in_state(t, state.as_str(), state).await;
     }
     let claim = t.running("n", "crashed").await;
     t.isolate("n", &claim).await;
     t.crash("n").await;
     t.add_job(with_payload("large", &"x".repeat(9_000))).await;
-    t.add_job(NewJob { deliver: Deliver::Both, due: Due::After(LONG), ..retained("both") }).await;
+    t.add_job(NewJob { deliver: Delivery::Both, due: Due::After(LONG), ..retained("both") }).await;
     t.add_later("far", secs(3_600)).await;
     let other = t.beside("conformance", "moved").await;
     let copies = t.export().await;
@@ -112,7 +112,7 @@ pub async fn replacement_has_taken_effect_in_an_export(t: &Topic) {
     let copies = of_running(t).await;
     assert_eq!(places(&copies), [("a", CopyPlace::Delayed, t.in_ms(3_000).as_millis())]);
     assert_eq!(copies[0].record, replacing("a", "new").record);
-    t.add_job(NewJob { deliver: Deliver::Both, due: Due::After(secs(4)), ..replacing("a", "newer") }).await;
+    t.add_job(NewJob { deliver: Delivery::Both, due: Due::After(secs(4)), ..replacing("a", "newer") }).await;
     let due = t.in_ms(4_000).as_millis();
     assert_eq!(places(&of_running(t).await), [("a", CopyPlace::Delayed, due), ("a", CopyPlace::Broadcast, due)]);
     t.end("n", &claim, Change::Ack).await;
@@ -142,20 +142,20 @@ pub async fn pages_of_an_export_are_bounded(t: &Topic) {
     }
     for n in 0..3 {
         let large = with_payload(&format!("broadcast{n}"), &"x".repeat(1_000));
-        t.add_job(NewJob { deliver: Deliver::Broadcast, due: Due::After(LONG), ..large }).await;
+        t.add_job(NewJob { deliver: Delivery::Broadcast, due: Due::After(LONG), ..large }).await;
     }
     for part in ExportPart::ALL {
-        let whole = t.export_part(part, MOST_JOBS, USUAL_BYTES).await;
+        let whole = t.export_part(part, MAX_JOBS, DEFAULT_BYTES).await;
         assert_eq!(whole.len(), 3, "{part:?}");
-        let by_count = t.export_part(part, 1, USUAL_BYTES).await;
-        let by_bytes = t.export_part(part, MOST_JOBS, 2_500).await;
+        let by_count = t.export_part(part, 1, DEFAULT_BYTES).await;
+        let by_bytes = t.export_part(part, MAX_JOBS, 2_500).await;
         let sorted = |mut copies: Vec<JobCopy>| {
             copies.sort_by(|a, b| a.id.cmp(&b.id));
             copies
         };
         assert_eq!(sorted(by_count), sorted(whole.clone()), "{part:?}");
         assert_eq!(sorted(by_bytes), sorted(whole), "{part:?}");
-        let request = ExportRequest { part, after: None, limit: MOST_JOBS, bytes: 2_500 };
+        let request = ExportRequest { part, after: None, limit: MAX_JOBS, bytes: 2_500 };
         let most = t.export_page(request).await.copies.iter().map(|copy| copy.record.as_bytes().len()).sum::<usize>();
         assert!((1..=2_500).contains(&most), "{part:?}: {most}");
     }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::events::{NODE, add_in_state};
 use super::producer::{answered, delayed, replacing};
 use super::topic::{Topic, id, lock, ms, secs};
-use dq::job::{Codec, Deliver, Metadata, Record, State};
-use dq::store::step::{Change, USUAL_BYTES};
+use dq::job::{Codec, Delivery, Metadata, Record, State};
+use dq::store::step::{Change, DEFAULT_BYTES};
 use dq::store::{AddOutcome, ChangeKind, NewJob, OnDuplicate, Signal};
 use dq::time::Timestamp;
 
@@ -185,7 +185,7 @@ pub async fn extension_leaves_a_job_that_waits_for_no_time(t: &Topic) {
 
 /// A broadcast that waits is extended (rules 24, 28).
 pub async fn extension_moves_a_waiting_broadcast(t: &Topic) {
-    let new = |payload| NewJob { deliver: Deliver::Broadcast, ..extending("a", payload, Some(40)) };
+    let new = |payload| NewJob { deliver: Delivery::Broadcast, ..extending("a", payload, Some(40)) };
     assert_eq!(t.add_job(new("1")).await, AddOutcome::Added);
     let first = t.now();
     t.advance(secs(20)).await;
@@ -196,7 +196,7 @@ pub async fn extension_moves_a_waiting_broadcast(t: &Topic) {
 
 /// A job that is both in the queue and among the broadcasts is extended in both, wherever the new job is to be (rules 24, 28).
 pub async fn extension_moves_job_and_broadcast_together(t: &Topic) {
-    t.add_job(NewJob { deliver: Deliver::Both, ..extending("a", "1", None) }).await;
+    t.add_job(NewJob { deliver: Delivery::Both, ..extending("a", "1", None) }).await;
     t.advance(secs(20)).await;
     assert_eq!(t.add_job(extending("a", "2", None)).await, extended(t.in_ms(30_000), 1));
     let due = t.in_ms(30_000);
@@ -270,7 +270,7 @@ pub async fn extended_replacements_are_bounded_by_bytes(t: &Topic) {
         t.add(name).await;
     }
     assert_eq!(t.claims(NODE).await.len(), 3);
-    let large = "x".repeat(USUAL_BYTES * 2 / 3);
+    let large = "x".repeat(DEFAULT_BYTES * 2 / 3);
     for name in names {
         assert_eq!(t.add_job(extending(name, &large, None)).await, AddOutcome::ReplacementWaits);
     }

@@ -7,35 +7,35 @@ use super::producer::{delayed, job, with_payload};
 use super::setting::{drain, limit_to};
 use super::topic::{Topic, id, ms, secs};
 use dq::job::{NodeId, State, TopicName};
-use dq::store::step::{Change, Claim, Ending, USUAL_BYTES, Verdict};
+use dq::store::step::{Change, Claim, DEFAULT_BYTES, Ending, Verdict};
 use dq::store::{
-    Ahead, BatchAnswer, FollowUpBatch, FollowUpOutcome, FollowUps, Limit, MOST_FOLLOW_UPS, MOST_READ, NewJob,
+    Ahead, BatchAnswer, FollowUpBatch, FollowUpBatches, FollowUpOutcome, Limit, MAX_FOLLOW_UPS, MAX_READ, NewJob,
     OnDuplicate, OutboxEntry, OutboxPosition, Relay, Relayed, Repair, StoreError, TopicChange, relay_of,
 };
 
 /// For how long these nodes relay.
 const LEASE: Duration = Duration::from_secs(5);
 
-pub(super) fn adds(target: &Topic, jobs: Vec<NewJob>) -> FollowUps {
-    let mut follow_ups = FollowUps::default();
+pub(super) fn adds(target: &Topic, jobs: Vec<NewJob>) -> FollowUpBatches {
+    let mut follow_ups = FollowUpBatches::default();
     follow_ups.push(target.key.topic.clone(), &FollowUpBatch::Add(jobs));
     follow_ups
 }
 
-fn then(ending: Ending, follow_ups: FollowUps) -> Change {
+fn then(ending: Ending, follow_ups: FollowUpBatches) -> Change {
     Change::Then(ending, Arc::new(follow_ups))
 }
 
 fn asked(node: NodeId, arrived: Vec<(TopicName, u64)>, unread: &[(TopicName, u64)], without: Vec<TopicName>) -> Relay {
     let unread = unread.to_vec();
-    Relay { node, lease: LEASE, arrived, unread, without, limit: 100, bytes: USUAL_BYTES }
+    Relay { node, lease: LEASE, arrived, unread, without, limit: 100, bytes: DEFAULT_BYTES }
 }
 
 pub(super) const START: OutboxPosition = OutboxPosition::START;
 
 impl Topic {
     /// A run of the job `name`, which ends with an ack and these follow-ups.
-    pub(super) async fn ends_with(&self, name: &str, follow_ups: FollowUps) -> Claim {
+    pub(super) async fn ends_with(&self, name: &str, follow_ups: FollowUpBatches) -> Claim {
         let claim = self.running("n", name).await;
         assert_eq!(self.settle("n", &claim, then(Ending::Ack, follow_ups)).await, Verdict::Done);
         claim
@@ -107,7 +107,7 @@ pub async fn outbox_is_read_page_by_page(t: &Topic) {
     }
     let entries = t.outbox(&[]).await;
     let read = async |after, limit| t.store.follow_ups(&t.key, after, limit).await.expect("follow_ups is answered");
-    assert_eq!(read(None, MOST_READ).await, entries);
+    assert_eq!(read(None, MAX_READ).await, entries);
     let after = |n: usize| Some((&entries[n].target, entries[n].position.at));
     assert_eq!(read(after(0), 1).await, entries[1..2]);
     assert_eq!(read(after(1), 2).await, entries[2..]);
@@ -122,8 +122,8 @@ pub async fn outbox_is_read_page_by_page(t: &Topic) {
     assert_eq!(arrived().await, entries[1].position);
     far.gets(t, &entries[1]).await.expect("the target answers");
     assert_eq!(arrived().await, entries[1].position);
-    assert_eq!(read(None, MOST_READ).await, entries, "a read removes nothing");
-    assert!(t.store.follow_ups(&t.key, None, MOST_READ + 1).await.is_err());
+    assert_eq!(read(None, MAX_READ).await, entries, "a read removes nothing");
+    assert!(t.store.follow_ups(&t.key, None, MAX_READ + 1).await.is_err());
     near.close().await;
     far.close().await;
 }
@@ -286,7 +286,7 @@ pub async fn a_delay_counts_from_the_outcome_after_the_clock_fell_back(t: &Topic
     let entries = t.outbox(&[]).await;
     let later = OutboxPosition { at: ahead + 1, written: ahead - 3_600_000_000 };
     assert_eq!((entries[0].position, entries[1].position), (OutboxPosition::clock(ahead), later));
-    let read = t.store.follow_ups(&t.key, None, MOST_READ).await.expect("follow_ups is answered");
+    let read = t.store.follow_ups(&t.key, None, MAX_READ).await.expect("follow_ups is answered");
     assert_eq!(read, entries);
     for entry in &entries {
         target.gets_new(t, entry).await;
@@ -349,7 +349,7 @@ pub async fn target_that_drains_holds_up_no_other(t: &Topic) {
 /// The follow-ups of an outcome wait for room, and come in whole then (rules 18, 29).
 pub async fn follow_ups_wait_for_room(t: &Topic) {
     let target = t.beside("conformance", "target").await;
-    target.set(limit_to(Limit::Waiting(1), "test")).await;
+    target.set(limit_to(Limit::MaxWaiting(1), "test")).await;
     target.add("first").await;
     t.ends_with("a", adds(&target, vec![job("b"), job("c")])).await;
     let entry = t.outbox(&[]).await.remove(0);
@@ -382,7 +382,7 @@ pub async fn follow_up_with_a_known_id_is_refused(t: &Topic) {
 pub async fn follow_up_deletes_a_job(t: &Topic) {
     let target = t.beside("conformance", "target").await;
     target.add_later("b", secs(60)).await;
-    let mut follow_ups = FollowUps::default();
+    let mut follow_ups = FollowUpBatches::default();
     follow_ups.push(target.key.topic.clone(), &FollowUpBatch::Delete(vec![id("b"), id("unknown")]));
     follow_ups.push(target.key.topic.clone(), &FollowUpBatch::Add(vec![job("b")]));
     t.ends_with("a", follow_ups).await;
@@ -399,15 +399,15 @@ pub async fn follow_up_deletes_a_job(t: &Topic) {
 pub async fn follow_ups_over_the_limit_change_nothing(t: &Topic) {
     let claim = t.running("n", "a").await;
     let jobs = |count: usize| (0..count).map(|n| job(&format!("{n:04}"))).collect();
-    let request = t.settle_of("n", &claim, then(Ending::Ack, adds(t, jobs(MOST_FOLLOW_UPS + 1))));
+    let request = t.settle_of("n", &claim, then(Ending::Ack, adds(t, jobs(MAX_FOLLOW_UPS + 1))));
     assert!(matches!(t.link("n").step(request).await, Err(StoreError::OverLimit { .. })));
     assert_eq!(t.state("a").await, Some(State::Running));
-    let large = adds(t, vec![with_payload("b", &"x".repeat(USUAL_BYTES))]);
+    let large = adds(t, vec![with_payload("b", &"x".repeat(DEFAULT_BYTES))]);
     let request = t.settle_of("n", &claim, then(Ending::Ack, large));
     assert!(matches!(t.link("n").step(request).await, Err(StoreError::OverLimit { .. })));
-    assert_eq!(t.settle("n", &claim, then(Ending::Ack, adds(t, jobs(MOST_FOLLOW_UPS)))).await, Verdict::Done);
+    assert_eq!(t.settle("n", &claim, then(Ending::Ack, adds(t, jobs(MAX_FOLLOW_UPS)))).await, Verdict::Done);
     let entry = t.outbox(&[]).await.remove(0);
-    assert_eq!(t.gets_new(t, &entry).await.len(), MOST_FOLLOW_UPS);
+    assert_eq!(t.gets_new(t, &entry).await.len(), MAX_FOLLOW_UPS);
     t.advance(ms(1)).await;
-    assert_eq!(t.counts().await.ready, MOST_FOLLOW_UPS);
+    assert_eq!(t.counts().await.ready, MAX_FOLLOW_UPS);
 }

@@ -9,7 +9,7 @@ use super::setting::limit_to;
 use super::ticks::{new, tick};
 use super::topic::{Topic, id, ms, secs};
 use super::{full_groups, heavy};
-use dq::job::{Deliver, JobId, State};
+use dq::job::{Delivery, JobId, State};
 use dq::store::step::{Change, RejoinDue};
 use dq::store::{
     AddOutcome, ChangeKind, CopyPlace, Due, ImportOutcome, Limit, LimitKind, MaxWaiting, NewJob, Numbered, OnDuplicate,
@@ -17,7 +17,7 @@ use dq::store::{
 };
 
 async fn limit(t: &Topic, jobs: usize) {
-    t.set(limit_to(Limit::Waiting(jobs), "why")).await;
+    t.set(limit_to(Limit::MaxWaiting(jobs), "why")).await;
 }
 
 const fn full(waiting: usize, limit: usize) -> AddOutcome {
@@ -49,7 +49,7 @@ pub async fn jobs_beyond_what_may_wait_are_refused_one_by_one(t: &Topic) {
     let three = vec![generated(1, soon), generated(2, later), generated(3, later)];
     assert_eq!(t.add_all(three).await, [added.clone(), added.clone(), full(5, 5)]);
     assert_eq!(t.add_all(vec![generated(4, soon), generated(5, later)]).await, [full(5, 5), full(5, 5)]);
-    t.set(TopicChange::ClearLimit(LimitKind::Waiting)).await;
+    t.set(TopicChange::ClearLimit(LimitKind::MaxWaiting)).await;
     assert_eq!((t.add_job(job("e")).await, waiting(t).await), (added, 6));
 }
 
@@ -137,7 +137,7 @@ pub async fn broadcasts_and_schedules_of_a_full_topic_pass(t: &Topic) {
     limit(t, 1).await;
     let deliver = |name: &str, deliver| NewJob { deliver, due: Due::After(secs(60)), ..job(name) };
     let schedule = NewJob { id: id("dq:schedule:nightly"), ..delayed("x", secs(60)) };
-    let batch = vec![deliver("news", Deliver::Broadcast), deliver("both", Deliver::Both), schedule];
+    let batch = vec![deliver("news", Delivery::Broadcast), deliver("both", Delivery::Both), schedule];
     assert_eq!(t.add_all(batch).await, [AddOutcome::Added, full(1, 1), AddOutcome::Added]);
     let counts = t.store.counts(&t.key).await.expect("counts is answered");
     assert_eq!((counts.delayed, counts.broadcasts), (2, 1));
@@ -150,9 +150,9 @@ pub async fn refusal_of_an_add_is_the_answer_of_a_repeat(t: &Topic) {
     let members = ["a-1", "a-2"].map(|name| member(name, ms(0)));
     let weighed = [weighing(2, job("a")), weighing(4, job("b"))];
     let cases = [
-        (Limit::Waiting(1), Limit::Waiting(9), two(1), [added.clone(), full(1, 1)]),
-        (Limit::Waiting(1), Limit::Waiting(9), two(3), [full(1, 1), full(1, 1)]),
-        (Limit::GroupWaiting(1), Limit::GroupWaiting(9), members, [added.clone(), full_groups::full("a", 1, 1)]),
+        (Limit::MaxWaiting(1), Limit::MaxWaiting(9), two(1), [added.clone(), full(1, 1)]),
+        (Limit::MaxWaiting(1), Limit::MaxWaiting(9), two(3), [full(1, 1), full(1, 1)]),
+        (Limit::GroupMaxWaiting(1), Limit::GroupMaxWaiting(9), members, [added.clone(), full_groups::full("a", 1, 1)]),
         (Limit::Rate(rate("3/s")), Limit::Rate(rate("4/s")), weighed, [added, heavy::refused(4, "3/s", None)]),
     ];
     for (number, (narrow, wide, batch, outcomes)) in (1..).zip(cases) {

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use super::copies::{copy_of, import_of};
-use super::groups::{add, limit, member, on_blocked};
+use super::groups::{add, group_on_blocked, limit, member};
 use super::producer::job;
 use super::setting::limit_to;
 use super::stopped::{group, named};
 use super::ticks::{new, tick};
 use super::topic::{Topic, id, ms};
-use dq::job::{Deliver, State};
+use dq::job::{Delivery, State};
 use dq::store::step::{Change, RejoinDue, TickJob};
 use dq::store::{
     AddOutcome, CopyPlace, ImportOutcome, Limit, LimitKind, MaxWaiting, NewJob, OnDuplicate, StoreError, TopicChange,
@@ -20,7 +20,7 @@ const NOW: Duration = Duration::ZERO;
 const FAR: Duration = Duration::from_secs(7_200);
 
 async fn bound(t: &Topic, jobs: usize) {
-    t.set(limit_to(Limit::GroupWaiting(jobs), "why")).await;
+    t.set(limit_to(Limit::GroupMaxWaiting(jobs), "why")).await;
 }
 
 /// The refusal of a job of this group.
@@ -35,8 +35,8 @@ async fn waiting(t: &Topic, name: &str) -> usize {
 /// Of a batch the jobs of a group for which there is room are added, and the others of it are refused with the numbers; other groups and jobs
 /// without one have room (rule 29).
 pub async fn jobs_beyond_what_may_wait_of_a_group_are_refused_one_by_one(t: &Topic) {
-    let set = t.set(limit_to(Limit::GroupWaiting(2), "why")).await;
-    assert_eq!((set.now.limits[0].limit, t.topic_state().await.limits.len()), (Limit::GroupWaiting(2), 1));
+    let set = t.set(limit_to(Limit::GroupMaxWaiting(2), "why")).await;
+    assert_eq!((set.now.limits[0].limit, t.topic_state().await.limits.len()), (Limit::GroupMaxWaiting(2), 1));
     let added = AddOutcome::Added;
     let batch = ["a-1", "a-2", "a-3", "b-1"].map(|name| member(name, NOW)).into_iter().chain([job("plain")]);
     let outcomes = t.add_all(batch.collect()).await;
@@ -45,11 +45,11 @@ pub async fn jobs_beyond_what_may_wait_of_a_group_are_refused_one_by_one(t: &Top
     let claim = t.claims("n").await.remove(0);
     assert_eq!((claim.id.as_str(), t.add_job(member("a-3", NOW)).await), ("a-1", added.clone()), "one runs");
     assert_eq!(t.add_job(member("a-4", NOW)).await, full("a", 2, 2));
-    t.set(limit_to(Limit::Waiting(1), "why")).await;
+    t.set(limit_to(Limit::MaxWaiting(1), "why")).await;
     let of_topic = t.add_job(member("a-4", NOW)).await;
     assert!(matches!(of_topic, AddOutcome::TopicFull(TopicFull { limit: 1, .. })), "{of_topic:?}");
-    t.set(TopicChange::ClearLimit(LimitKind::Waiting)).await;
-    t.set(TopicChange::ClearLimit(LimitKind::GroupWaiting)).await;
+    t.set(TopicChange::ClearLimit(LimitKind::MaxWaiting)).await;
+    t.set(TopicChange::ClearLimit(LimitKind::GroupMaxWaiting)).await;
     assert_eq!((t.add_job(member("a-4", NOW)).await, waiting(t, "a").await), (added, 3));
     assert_eq!(t.topic_state().await.limits.len(), 1, "that of the seats");
 }
@@ -97,7 +97,7 @@ pub async fn job_that_is_due_much_later_counts_in_its_group(t: &Topic) {
 
 /// A known id keeps its answer, and what comes back or is no job of a caller waits, however many do (rule 29).
 pub async fn what_comes_back_to_a_full_group_waits(t: &Topic) {
-    t.linked("n", on_blocked("retry: pass"));
+    t.linked("n", group_on_blocked("retry: pass"));
     add(t, &["a-1", "a-2", "a-3"]).await;
     let claims = [t.claim("n", "a-1").await, t.claim("n", "a-2").await, t.claim("n", "a-3").await];
     let schedule = t.running("n", "s").await;
@@ -117,7 +117,7 @@ pub async fn what_comes_back_to_a_full_group_waits(t: &Topic) {
     assert_eq!(known[0], AddOutcome::Exists(State::Delayed));
     assert!(matches!(known[1], AddOutcome::Extended { .. }), "{known:?}");
     assert_eq!(t.add_all(vec![extends("a-6")]).await, [full("a", 5, 1)]);
-    let news = NewJob { deliver: Deliver::Broadcast, ..member("a-7", FAR) };
+    let news = NewJob { deliver: Delivery::Broadcast, ..member("a-7", FAR) };
     let schedule = NewJob { id: id("dq:schedule:nightly"), ..job("x") };
     assert_eq!(t.add_all(vec![news, schedule]).await, [AddOutcome::Added, AddOutcome::Added]);
 }

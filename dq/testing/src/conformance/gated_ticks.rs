@@ -15,7 +15,7 @@ const S: &str = "dq:schedule:s";
 
 /// A topic whose only slot a job has, and in which another job waits for it.
 async fn full(t: &Topic) -> Claim {
-    t.set(limit_to(Limit::Concurrency(1), "")).await;
+    t.set(limit_to(Limit::ClusterConcurrency(1), "")).await;
     let claim = t.running("r", "runs").await;
     t.add("waits").await;
     assert_eq!(t.transfer("n", 10).await.sleep, FALLBACK);
@@ -79,14 +79,14 @@ pub async fn tick_passes_a_spent_rate(t: &Topic) {
 
 /// A tick waits behind no job of a topic with a limit or of another priority, and gates of a group concern it no more (rules 4, 29 and 30).
 pub async fn tick_goes_before_the_jobs_that_a_gate_may_hold_back(t: &Topic) {
-    t.set(limit_to(Limit::Concurrency(1), "")).await;
+    t.set(limit_to(Limit::ClusterConcurrency(1), "")).await;
     t.add_all(vec![job("a"), job("b")]).await;
     t.advance(secs(1)).await;
     t.add(S).await;
     let ticks = t.transfer("n", 1).await;
     assert_eq!(ids(&ticks.claims), [S], "the limit has room for one, and two are due longer");
     settle(t, &ticks.claims[0], &[]).await;
-    t.set(TopicChange::ClearLimit(LimitKind::Concurrency)).await;
+    t.set(TopicChange::ClearLimit(LimitKind::ClusterConcurrency)).await;
     for claim in t.transfer("n", 10).await.claims {
         t.end("n", &claim, Change::Ack).await;
     }
@@ -163,7 +163,7 @@ pub async fn tick_of_a_full_topic_has_the_time_of_its_schedule(t: &Topic) {
     t.crash("n").await;
     assert_eq!(t.claim("m", S).await.token.due, claim.token.due);
     t.crash("m").await;
-    t.set(limit_to(Limit::Concurrency(2), "")).await;
+    t.set(limit_to(Limit::ClusterConcurrency(2), "")).await;
     assert_eq!(claimed().await, S);
     assert_eq!(t.state(S).await, Some(State::Running));
 }

@@ -28,8 +28,8 @@ pub(super) fn ranked(name: &str, priority: Priority) -> NewJob {
 }
 
 /// The options of a node with this setting.
-pub(super) fn on_blocked(text: &str) -> LinkOptions {
-    LinkOptions { on_blocked: text.parse().expect("it is a setting"), ..LinkOptions::default() }
+pub(super) fn group_on_blocked(text: &str) -> LinkOptions {
+    LinkOptions { group_on_blocked: text.parse().expect("it is a setting"), ..LinkOptions::default() }
 }
 
 /// Adds jobs that are due, one by one, each with the group that its name begins with.
@@ -99,7 +99,7 @@ pub async fn jobs_of_a_group_start_in_the_order_of_due_times_then_of_adds(t: &To
 /// However a run ends, the next job of the group comes (rule 4).
 pub async fn every_end_of_a_run_lets_the_next_job_of_its_group_come(t: &Topic) {
     limit(t, 1).await;
-    t.linked("n", on_blocked("retry: pass"));
+    t.linked("n", group_on_blocked("retry: pass"));
     let later = Change::Rejoin(RejoinDue::After(HOUR));
     for change in [Change::Ack, Change::Retry(HOUR), later, Change::Park, Change::Dead, Change::Drop] {
         let text = format!("{change:?}");
@@ -156,7 +156,7 @@ pub async fn group_waits_for_a_retry_unless_the_node_lets_it_pass(t: &Topic) {
     t.advance(secs(1)).await;
     run(t, "a-1").await;
     run(t, "a-2").await;
-    t.linked("p", on_blocked("retry: pass"));
+    t.linked("p", group_on_blocked("retry: pass"));
     add(t, &["a-1", "a-2", "a-3"]).await;
     let claim = t.claim("p", "a-1").await;
     t.end("p", &claim, Change::Retry(secs(1))).await;
@@ -171,7 +171,7 @@ pub async fn group_waits_for_a_retry_unless_the_node_lets_it_pass(t: &Topic) {
 /// A DEAD job stops its group if its node says so, until it was requeued and has run, or is gone (rule 4).
 pub async fn dead_job_stops_its_group_if_its_node_says_so(t: &Topic) {
     limit(t, 1).await;
-    t.linked("n", on_blocked("dead: wait"));
+    t.linked("n", group_on_blocked("dead: wait"));
     for leave in ["requeue", "delete", "prune", "undecodable"] {
         add(t, &["a-1", "a-2"]).await;
         t.run("n", "a-1", Change::Dead).await;
@@ -185,7 +185,7 @@ pub async fn dead_job_stops_its_group_if_its_node_says_so(t: &Topic) {
             "prune" => {
                 t.advance(HOUR).await;
                 t.enter("m").await;
-                let sweep = dq::store::step::Sweep { dead_kept: HOUR, ..t.sweep_of("m", 10) };
+                let sweep = dq::store::step::Sweep { dead_retention: HOUR, ..t.sweep_of("m", 10) };
                 assert_eq!(t.sweep("m", sweep).await.pruned_dead, 1);
             }
             _ => {

@@ -9,7 +9,7 @@ use super::rates::rate;
 use super::setting::limit_to;
 use super::ticks::{new, tick};
 use super::topic::{Topic, id, ms};
-use dq::job::{Deliver, GroupName, State, Weight};
+use dq::job::{Delivery, GroupName, State, Weight};
 use dq::store::step::{Change, TickJob};
 use dq::store::{
     AddOutcome, CopyPlace, ImportOutcome, Limit, LimitKind, LinkOptions, NewJob, OnDuplicate, StoreError, TooHeavy,
@@ -100,8 +100,8 @@ pub async fn only_what_comes_into_the_queue_is_too_heavy(t: &Topic) {
     for on_duplicate in [OnDuplicate::Replace, extends] {
         assert_eq!(t.add_job(on("r", on_duplicate)).await, no);
     }
-    let news = NewJob { deliver: Deliver::Broadcast, ..heavy("news", 4) };
-    let both = NewJob { deliver: Deliver::Both, ..heavy("both", 4) };
+    let news = NewJob { deliver: Delivery::Broadcast, ..heavy("news", 4) };
+    let both = NewJob { deliver: Delivery::Both, ..heavy("both", 4) };
     let schedule = NewJob { id: id("dq:schedule:nightly"), ..heavy("s", 4) };
     assert_eq!(t.add_all(vec![news, both, schedule]).await, [AddOutcome::Added, no, AddOutcome::Added]);
     t.end("n", &claim, Change::Ack).await;

@@ -4,11 +4,11 @@ use super::broadcasts::publish;
 use super::copies::{copy, import_of};
 use super::producer::{answered, command, delayed, job, replacing, retained};
 use super::topic::{Topic, id, ms, secs};
-use dq::job::{Cause, Deliver, Metadata};
+use dq::job::{Cause, Delivery, Metadata};
 use dq::store::step::Change;
 use dq::store::{
-    ChangeKind, Command, CommandKind, CopyPlace, HISTORY_BYTES, HistorySetting, JobChange, JobHistory, JobMove,
-    LONGEST_HISTORY, LONGEST_HISTORY_AFTER, MOST_MOVES, NewJob, OnDuplicate, StoreError,
+    ChangeKind, Command, CommandKind, CopyPlace, HISTORY_BYTES, HistorySetting, JobChange, JobHistory, MAX_HISTORY,
+    MAX_HISTORY_RETENTION, MAX_MOVES, NewJob, OnDuplicate, StoreError, Transition,
 };
 use dq::time::Timestamp;
 use std::time::Duration;
@@ -24,7 +24,7 @@ impl Topic {
     }
 
     /// The moves of a job that has a history.
-    pub(super) async fn moves(&self, name: &str) -> Vec<JobMove> {
+    pub(super) async fn moves(&self, name: &str) -> Vec<Transition> {
         let history = self.history(name).await.unwrap_or_else(|| panic!("{name} has a history"));
         history.into_iter().map(|(_, made)| made).collect()
     }
@@ -60,12 +60,12 @@ pub async fn history_has_the_moves_of_a_job(t: &Topic) {
     assert_eq!(
         t.history("a").await.expect("a has a history"),
         [
-            (added, JobMove::Added { due: added }),
-            (first, JobMove::Claimed { due: added, node: node.clone() }),
-            (first, JobMove::Retried { cause: Some(Cause::Timeout), due: again, node: node.clone() }),
-            (second, JobMove::Claimed { due: again, node: node.clone() }),
-            (last, JobMove::Parked { node }),
-            (last, JobMove::Done { by: "alice".into() }),
+            (added, Transition::Added { due: added }),
+            (first, Transition::Claimed { due: added, node: node.clone() }),
+            (first, Transition::Retried { cause: Some(Cause::Timeout), due: again, node: node.clone() }),
+            (second, Transition::Claimed { due: again, node: node.clone() }),
+            (last, Transition::Parked { node }),
+            (last, Transition::Done { by: "alice".into() }),
         ]
     );
 }
@@ -78,7 +78,7 @@ pub async fn topic_keeps_no_history_unless_it_is_told_to(t: &Topic) {
     t.keep_history(20, secs(60)).await;
     assert_eq!(t.history("a").await, None);
     t.end("n", &claim, Change::Ack).await;
-    assert_eq!(t.moves("a").await, [JobMove::Done { by: node(t) }]);
+    assert_eq!(t.moves("a").await, [Transition::Done { by: node(t) }]);
     assert_eq!(t.history("unknown").await, None);
 }
 
@@ -92,9 +92,9 @@ pub async fn history_keeps_the_newest_moves(t: &Topic) {
         t.end("n", &claim, Change::Rollback).await;
     }
     let due = Timestamp::from_millis(t.now().as_millis() - 3);
-    let (given, claimed) = (JobMove::GivenBack { node: node(t) }, JobMove::Claimed { due, node: node(t) });
+    let (given, claimed) = (Transition::GivenBack { node: node(t) }, Transition::Claimed { due, node: node(t) });
     assert_eq!(t.moves("a").await, [given.clone(), claimed, given]);
-    t.keep_history(LONGEST_HISTORY, Duration::ZERO).await;
+    t.keep_history(MAX_HISTORY, Duration::ZERO).await;
     t.add_later("b", secs(60)).await;
     let by = |n: usize| format!("{n:0>250}");
     let change = |n| JobChange { by: Some(by(n).into()), ..JobChange::new(id("b"), ChangeKind::ExtendBy(secs(1))) };
@@ -103,7 +103,7 @@ pub async fn history_keeps_the_newest_moves(t: &Topic) {
     }
     let moves = t.moves("b").await;
     assert!((10..=HISTORY_BYTES / 250).contains(&moves.len()), "{} moves", moves.len());
-    assert!(matches!(moves.last(), Some(JobMove::Changed { by: last, .. }) if *last == by(49)));
+    assert!(matches!(moves.last(), Some(Transition::Changed { by: last, .. }) if *last == by(49)));
 }
 
 /// The history goes with the job, however that ends (rule 31).
@@ -125,7 +125,7 @@ pub async fn history_goes_with_the_job(t: &Topic) {
     for name in ["acked", "dropped", "deleted", "waits", "far"] {
         assert_eq!(t.history(name).await, None, "{name}");
     }
-    assert_eq!(t.moves("kept").await.last(), Some(&JobMove::Done { by: node(t) }));
+    assert_eq!(t.moves("kept").await.last(), Some(&Transition::Done { by: node(t) }));
     t.advance(secs(61)).await;
     t.sweep("n", t.sweep_of("n", 10)).await;
     assert_eq!(t.history("kept").await, None);
@@ -144,12 +144,12 @@ pub async fn history_after_the_end_says_who_deleted_the_job(t: &Topic) {
     for claim in &claims {
         t.end("n", claim, Change::Ack).await;
     }
-    let (added, claimed) = (JobMove::Added { due }, JobMove::Claimed { due, node: node(t) });
-    let deleted = |by: &str| JobMove::Deleted { by: by.into() };
+    let (added, claimed) = (Transition::Added { due }, Transition::Claimed { due, node: node(t) });
+    let deleted = |by: &str| Transition::Deleted { by: by.into() };
     assert_eq!(t.moves("deleted").await, [added.clone(), deleted("alice \t\\ \n \u{e9}")]);
-    let waits = JobMove::CommandWaits { command: CommandKind::Delete, by: "bob".into() };
+    let waits = Transition::CommandWaits { command: CommandKind::Delete, by: "bob".into() };
     assert_eq!(t.moves("running").await, [added.clone(), claimed.clone(), waits, deleted("")]);
-    assert_eq!(t.moves("acked").await, [added, claimed, JobMove::Done { by: node(t) }]);
+    assert_eq!(t.moves("acked").await, [added, claimed, Transition::Done { by: node(t) }]);
     assert_eq!(t.find("deleted").await, None);
 }
 
@@ -192,9 +192,9 @@ pub async fn id_added_again_goes_on_with_its_history(t: &Topic) {
     t.enter("n").await;
     t.advance(secs(61)).await;
     t.sweep("n", t.sweep_of("n", 10)).await;
-    let (added, deleted) = (JobMove::Added { due }, JobMove::Deleted { by: "alice".into() });
-    assert_eq!(t.moves("a").await, [added, deleted, JobMove::Added { due: due.after(ms(1)) }]);
-    assert_eq!(t.moves("b").await, [JobMove::Imported { place: CopyPlace::Dead }]);
+    let (added, deleted) = (Transition::Added { due }, Transition::Deleted { by: "alice".into() });
+    assert_eq!(t.moves("a").await, [added, deleted, Transition::Added { due: due.after(ms(1)) }]);
+    assert_eq!(t.moves("b").await, [Transition::Imported { place: CopyPlace::Dead }]);
     t.delete("a").await;
     assert_eq!(t.moves("a").await.len(), 4);
 }
@@ -204,19 +204,19 @@ pub async fn each_job_of_a_batch_has_its_history(t: &Topic) {
     t.keep_history(20, Duration::ZERO).await;
     t.store.listen(&t.key).await.expect("listen is answered");
     let name = |n: usize| format!("{n:0>200}");
-    t.add_all((0..MOST_MOVES).map(|n| job(&name(n))).collect()).await;
-    let claims = t.transfer("n", MOST_MOVES).await.claims;
-    assert_eq!(claims.len(), MOST_MOVES);
+    t.add_all((0..MAX_MOVES).map(|n| job(&name(n))).collect()).await;
+    let claims = t.transfer("n", MAX_MOVES).await.claims;
+    assert_eq!(claims.len(), MAX_MOVES);
     t.settle_all("n", claims.iter().flat_map(|claim| t.settle_of("n", claim, Change::Park).outcomes).collect()).await;
     let moves = [
-        JobMove::Added { due: t.now() },
-        JobMove::Claimed { due: t.now(), node: node(t) },
-        JobMove::Parked { node: node(t) },
+        Transition::Added { due: t.now() },
+        Transition::Claimed { due: t.now(), node: node(t) },
+        Transition::Parked { node: node(t) },
     ];
     for n in [0, 1, 249, 250, 251, 500, 998, 999] {
         assert_eq!(t.moves(&name(n)).await, moves, "{n}");
     }
-    let acks = (0..MOST_MOVES).map(|n| command(CommandKind::Ack, &name(n), None)).collect();
+    let acks = (0..MAX_MOVES).map(|n| command(CommandKind::Ack, &name(n), None)).collect();
     t.producer().command(t.numbered(acks)).await.expect("command is answered");
     for n in [0, 249, 250, 999] {
         assert_eq!(t.history(&name(n)).await, None, "{n}");
@@ -241,10 +241,10 @@ pub async fn histories_are_forgotten_when_the_topic_keeps_none(t: &Topic) {
 
 /// A setting over the limits is refused, and the old one stays (rules 5, 31).
 pub async fn history_over_the_limits_is_refused(t: &Topic) {
-    t.keep_history(LONGEST_HISTORY, LONGEST_HISTORY_AFTER).await;
+    t.keep_history(MAX_HISTORY, MAX_HISTORY_RETENTION).await;
     let over = [
-        HistorySetting { moves: LONGEST_HISTORY + 1, after: Duration::ZERO },
-        HistorySetting { moves: 1, after: LONGEST_HISTORY_AFTER + ms(1) },
+        HistorySetting { moves: MAX_HISTORY + 1, after: Duration::ZERO },
+        HistorySetting { moves: 1, after: MAX_HISTORY_RETENTION + ms(1) },
     ];
     for setting in over {
         let answer = t.store.keep_history(&t.key, setting).await;
@@ -275,19 +275,19 @@ pub async fn history_names_the_callers_of_commands_and_changes(t: &Topic) {
     assert!(extends == runs && !runs.is_empty(), "{moves:?}");
     assert_eq!(
         (&moves[1], &moves[5]),
-        (&JobMove::Changed { due: Some(due), by: runs.into() }, &JobMove::ReplacementWaits)
+        (&Transition::Changed { due: Some(due), by: runs.into() }, &Transition::ReplacementWaits)
     );
     t.end("n", &claim, Change::Park).await;
     assert_eq!(t.history("a").await, None);
 }
 
 /// Who asked for a move.
-pub(super) fn by(made: &JobMove) -> Option<&str> {
+pub(super) fn by(made: &Transition) -> Option<&str> {
     match made {
-        JobMove::Changed { by, .. }
-        | JobMove::CommandWaits { by, .. }
-        | JobMove::Deleted { by }
-        | JobMove::Requeued { by } => Some(by),
+        Transition::Changed { by, .. }
+        | Transition::CommandWaits { by, .. }
+        | Transition::Deleted { by }
+        | Transition::Requeued { by } => Some(by),
         _ => None,
     }
 }
@@ -296,12 +296,12 @@ pub(super) fn by(made: &JobMove) -> Option<&str> {
 pub async fn history_of_a_broadcast_ends_with_it(t: &Topic) {
     t.keep_history(20, Duration::ZERO).await;
     let deliver = |name: &str, deliver| NewJob { deliver, ..job(name) };
-    t.add_job(deliver("only", Deliver::Broadcast)).await;
-    t.add_job(deliver("both", Deliver::Both)).await;
-    assert_eq!(t.moves("only").await, [JobMove::Added { due: t.now() }]);
+    t.add_job(deliver("only", Delivery::Broadcast)).await;
+    t.add_job(deliver("both", Delivery::Both)).await;
+    assert_eq!(t.moves("only").await, [Transition::Added { due: t.now() }]);
     assert_eq!(publish(t, "n", 10).await.published, 2);
     assert_eq!(t.history("only").await, None);
-    assert_eq!(t.moves("both").await, [JobMove::Added { due: t.now() }, JobMove::Published]);
+    assert_eq!(t.moves("both").await, [Transition::Added { due: t.now() }, Transition::Published]);
     t.delete("both").await;
     assert_eq!(t.history("both").await, None);
 }

@@ -5,7 +5,7 @@ use super::events::add_in_state;
 use super::producer::{answered, job, with_payload};
 use super::topic::{Topic, id, ids, ms, secs};
 use dq::job::{Fence, Metadata, State, limits};
-use dq::store::step::{Change, MOST_JOBS};
+use dq::store::step::{Change, MAX_JOBS};
 use dq::store::{
     AddOutcome, BatchAnswer, CopyPlace, Import, ImportOutcome, JobCopy, JobPlace, Numbered, OnDuplicate, Signal,
     StoreError,
@@ -89,20 +89,20 @@ pub async fn imported_jobs_are_pruned_at_their_time(t: &Topic) {
     t.import_new(copy("done", CopyPlace::Done, t.in_ms(100))).await;
     t.import_new(copy("dead", CopyPlace::Dead, t.now())).await;
     t.advance(ms(101)).await;
-    let swept = t.sweep("n", t.sweep_of("n", MOST_JOBS)).await;
+    let swept = t.sweep("n", t.sweep_of("n", MAX_JOBS)).await;
     assert_eq!((swept.pruned_done, swept.pruned_dead), (1, 0));
     t.advance(secs(31 * 24 * 3_600)).await;
-    let swept = t.sweep("n", t.sweep_of("n", MOST_JOBS)).await;
+    let swept = t.sweep("n", t.sweep_of("n", MAX_JOBS)).await;
     assert_eq!((swept.pruned_done, swept.pruned_dead), (0, 1));
 }
 
 /// Under `keep` a known job stays, DONE and RUNNING included, and the other copies go in (rule 27).
 pub async fn import_keeps_known_jobs(t: &Topic) {
     for state in State::ALL {
-        add_in_state(t, state.word(), state).await;
+        add_in_state(t, state.as_str(), state).await;
     }
     let named = |name: &str| copy(name, CopyPlace::Dead, t.now());
-    let copies = State::ALL.iter().map(|state| named(state.word())).chain([named("new")]).collect();
+    let copies = State::ALL.iter().map(|state| named(state.as_str())).chain([named("new")]).collect();
     let before = t.export().await;
     let outcomes = t.import(import_of(copies, OnDuplicate::Keep)).await;
     let expected = State::ALL.map(ImportOutcome::Exists).into_iter().chain([ImportOutcome::Added]);
@@ -127,20 +127,20 @@ pub async fn import_that_is_rejected_changes_nothing(t: &Topic) {
 /// Under `replace` a copy takes the place of a job with its time, metadata and crashes; a RUNNING job stays (rule 27).
 pub async fn import_replaces_what_does_not_run(t: &Topic) {
     for state in State::ALL {
-        add_in_state(t, state.word(), state).await;
+        add_in_state(t, state.as_str(), state).await;
     }
-    let copies: Vec<_> = State::ALL.iter().map(|state| copy(state.word(), CopyPlace::Unacked, t.in_ms(5))).collect();
+    let copies: Vec<_> = State::ALL.iter().map(|state| copy(state.as_str(), CopyPlace::Unacked, t.in_ms(5))).collect();
     let outcomes = t.import(import_of(copies.clone(), OnDuplicate::Replace)).await;
     let expected = State::ALL.map(|state| match state {
         State::Running => ImportOutcome::Exists(state),
         state => ImportOutcome::Replaced(state),
     });
     assert_eq!(outcomes, expected);
-    for copy in copies.iter().filter(|copy| copy.id.as_str() != State::Running.word()) {
+    for copy in copies.iter().filter(|copy| copy.id.as_str() != State::Running.as_str()) {
         let stored = t.stored(copy.id.as_str()).await;
         assert_eq!((&stored.record, &stored.place), (&copy.record, &JobPlace::Unacked { since: copy.at }));
     }
-    assert_eq!(t.state(State::Running.word()).await, Some(State::Running));
+    assert_eq!(t.state(State::Running.as_str()).await, Some(State::Running));
 }
 
 /// A copy that replaces a job that failed and crashed has nothing of it (rules 2, 27).

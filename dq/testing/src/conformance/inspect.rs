@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use super::topic::{Topic, id, lock};
 use dq::job::{JobId, Metadata, State};
-use dq::store::step::USUAL_BYTES;
+use dq::store::step::DEFAULT_BYTES;
 use dq::store::{JobPlace, PageRequest, Stored, TopicCounts};
 use dq::time::Timestamp;
 
@@ -59,7 +59,7 @@ impl Topic {
     /// just grown; it counts once.
     pub async fn pages(&self, state: State, limit: usize) -> Vec<Stored> {
         let mut listed = HashSet::new();
-        let all = self.pages_of(state, limit, USUAL_BYTES).await.into_iter();
+        let all = self.pages_of(state, limit, DEFAULT_BYTES).await.into_iter();
         all.filter(|job| listed.insert(job.id.clone()) || state != State::Running).collect()
     }
 

@@ -10,11 +10,11 @@ use super::setting::drain;
 use super::topic::{FALLBACK, LEASE, Topic, id, ms, secs};
 use dq::config::NodeSettings;
 use dq::environment::{Environment, Seeded};
-use dq::inspect::{BulkAction, Inspector, JobFilter, MOST_LOOKED_AT, Reason};
+use dq::inspect::{BulkAction, Inspector, JobFilter, MAX_LOOKED_AT, NotRunReason};
 use dq::job::{Cause, JobId, Metadata, NodeId, Priority, State};
-use dq::store::step::{Change, USUAL_BYTES};
+use dq::store::step::{Change, DEFAULT_BYTES};
 use dq::store::{
-    DueCount, HolderSeen, MOST_BUCKETS, MOST_NODES, NewJob, NodesPage, NodesRequest, StoreError, TopicOverview,
+    DueCount, HolderPage, HolderSeen, MAX_BUCKETS, MAX_NODES, NewJob, NodesRequest, StoreError, TopicOverview,
 };
 use dq::time::Timestamp;
 
@@ -36,7 +36,7 @@ impl Topic {
         counts.into_iter().map(|count| count.jobs).collect()
     }
 
-    async fn why(&self, name: &str) -> Vec<Reason> {
+    async fn why(&self, name: &str) -> Vec<NotRunReason> {
         let why = inspector(self).why(self.key.topic.as_str(), name).await.expect("why is answered");
         assert!(!why.reasons.is_empty() && !why.to_string().is_empty());
         why.reasons
@@ -45,7 +45,7 @@ impl Topic {
 
 /// An overview has the counts, the state, the nodes that hold jobs in order of their leases, and the watchers (query `overview`).
 pub async fn overview_shows_a_topic_as_a_whole(t: &Topic) {
-    assert_eq!(t.overview(MOST_NODES).await, TopicOverview { counts: t.counts().await, ..TopicOverview::default() });
+    assert_eq!(t.overview(MAX_NODES).await, TopicOverview { counts: t.counts().await, ..TopicOverview::default() });
     t.add_all(vec![job("a"), job("b"), job("c")]).await;
     assert_eq!(t.transfer("late", 2).await.claims.len(), 2);
     let late = t.now().after(LEASE);
@@ -53,7 +53,7 @@ pub async fn overview_shows_a_topic_as_a_whole(t: &Topic) {
     assert_eq!(t.transfer("n", 1).await.claims.len(), 1);
     t.transfer("idle", 1).await;
     t.pause().await;
-    let seen = t.overview(MOST_NODES).await;
+    let seen = t.overview(MAX_NODES).await;
     assert_eq!((seen.counts, &seen.state), (t.counts().await, &t.topic_state().await));
     let holder = |node: &str, lease, jobs| HolderSeen { node: t.node(node), lease, jobs };
     assert_eq!(seen.nodes, [holder("late", late, 2), holder("n", t.now().after(LEASE), 1)]);
@@ -62,7 +62,7 @@ pub async fn overview_shows_a_topic_as_a_whole(t: &Topic) {
     let one = t.overview(1).await;
     assert_eq!((one.nodes.len(), one.holders), (1, 2));
     assert!(t.overview(0).await.nodes.is_empty());
-    assert!(matches!(t.store.overview(&t.key, MOST_NODES + 1).await, Err(StoreError::OverLimit { .. })));
+    assert!(matches!(t.store.overview(&t.key, MAX_NODES + 1).await, Err(StoreError::OverLimit { .. })));
 }
 
 /// Due counts are from each time on and before the next, however far away the jobs are due (query `due_counts`).
@@ -80,19 +80,19 @@ pub async fn due_counts_have_each_job_in_one_span(t: &Topic) {
     assert_eq!(t.due_counts(&[first, first.after(ms(1))]).await, [1], "from the first time on");
     assert_eq!(t.due_counts(&[now, first]).await, [expected(0, 7_919)], "before the second");
     assert_eq!(t.due_counts(&[]).await, [0; 0]);
-    let many = vec![now; MOST_BUCKETS + 2];
+    let many = vec![now; MAX_BUCKETS + 2];
     assert!(matches!(t.store.due_counts(&t.key, &many).await, Err(StoreError::OverLimit { .. })));
-    assert_eq!(t.store.due_counts(&t.key, &many[1..]).await.expect("answered").len(), MOST_BUCKETS);
+    assert_eq!(t.store.due_counts(&t.key, &many[1..]).await.expect("answered").len(), MAX_BUCKETS);
     assert_eq!(DueCount::default().jobs, 0);
 }
 
 /// Why a job that waits has not run: its time, a retry, a pause, a drain, no node, other jobs.
 pub async fn why_names_what_a_waiting_job_waits_for(t: &Topic) {
-    assert_eq!(t.why("nobody").await, [Reason::Unknown]);
+    assert_eq!(t.why("nobody").await, [NotRunReason::Unknown]);
     t.add_job(delayed("later", secs(60))).await;
     let (due, now) = (t.due("later").await, t.now());
-    let nobody = Reason::NoListener { last: None, until: None };
-    assert_eq!(t.why("later").await, [Reason::NotDueYet { due, now }, nobody.clone()]);
+    let nobody = NotRunReason::NoListener { last: None, until: None };
+    assert_eq!(t.why("later").await, [NotRunReason::NotDueYet { due, now }, nobody.clone()]);
     t.add("a").await;
     assert_eq!(t.why("a").await, [nobody]);
     let claim = t.claim("n", "a").await;
@@ -101,19 +101,19 @@ pub async fn why_names_what_a_waiting_job_waits_for(t: &Topic) {
     t.end_with("n", &claim, Change::Retry(secs(9)), failed).await;
     t.transfer("n", 1).await;
     let (due, error) = (t.due("a").await, Some("slow".into()));
-    assert_eq!(t.why("a").await, [Reason::RetryWaits { due, attempts: 1, cause: Some(Cause::Timeout), error }]);
+    assert_eq!(t.why("a").await, [NotRunReason::RetryWaits { due, attempts: 1, cause: Some(Cause::Timeout), error }]);
     t.advance(secs(10)).await;
     t.pause().await;
     t.transfer("n", 1).await;
     let paused = t.why("a").await;
-    assert!(matches!(&paused[..], [Reason::Paused { by, .. }] if by == "anna"), "{paused:?}");
+    assert!(matches!(&paused[..], [NotRunReason::Paused { by, .. }] if by == "anna"), "{paused:?}");
     t.resume().await;
     t.delete("a").await;
     t.set(drain("moving")).await;
     t.advance(secs(60)).await;
     t.transfer("n", 1).await;
     let drained = t.why("later").await;
-    assert!(matches!(&drained[..], [Reason::Draining { because, .. }] if because == "moving"), "{drained:?}");
+    assert!(matches!(&drained[..], [NotRunReason::Draining { because, .. }] if because == "moving"), "{drained:?}");
 }
 
 /// Why a due job has not run: the node that listened is gone, others come first, and nodes are busy.
@@ -123,16 +123,16 @@ pub async fn why_names_what_keeps_a_due_job(t: &Topic) {
     t.add_all(vec![job("a"), job("b")]).await;
     let reasons = t.why("a").await;
     assert!(
-        matches!(&reasons[..], [Reason::NoListener { last: Some(node), .. }] if *node == t.node("gone")),
+        matches!(&reasons[..], [NotRunReason::NoListener { last: Some(node), .. }] if *node == t.node("gone")),
         "{reasons:?}"
     );
     t.advance(ms(5)).await;
     t.add("c").await;
     assert_eq!(t.transfer("n", 1).await.claims.len(), 1);
     let reasons = t.why("c").await;
-    assert_eq!(reasons[0], Reason::Behind { earlier: 1, is_exact: true });
+    assert_eq!(reasons[0], NotRunReason::Behind { earlier: 1, is_exact: true });
     assert!(
-        matches!(&reasons[1], Reason::Busy { nodes } if nodes[0].node == t.node("n") && nodes[0].jobs == 1),
+        matches!(&reasons[1], NotRunReason::Busy { nodes } if nodes[0].node == t.node("n") && nodes[0].jobs == 1),
         "{reasons:?}"
     );
 }
@@ -144,10 +144,10 @@ pub async fn why_names_the_jobs_of_a_higher_priority(t: &Topic) {
     t.transfer("n", 1).await;
     t.advance(ms(60)).await;
     assert_eq!(t.overview(1).await.due, [1, 1, 1]);
-    let overtaken = |priority, higher| Reason::Overtaken { priority, higher };
+    let overtaken = |priority, higher| NotRunReason::Overtaken { priority, higher };
     assert_eq!(t.why("low").await, [overtaken(Priority::Low, 2)]);
     assert_eq!(t.why("normal").await, [overtaken(Priority::Normal, 1)]);
-    assert_eq!(t.why("high").await, [Reason::Next { due: t.due("high").await }]);
+    assert_eq!(t.why("high").await, [NotRunReason::Next { due: t.due("high").await }]);
     let seen = inspector(t).job(t.key.topic.as_str(), "low").await.expect("it is answered").expect("it is there");
     assert_eq!(seen.priority, Priority::Low);
 }
@@ -158,15 +158,19 @@ pub async fn why_names_what_became_of_a_job(t: &Topic) {
         add_in_state(t, &state.to_string(), state).await;
     }
     let since = t.now();
-    assert_eq!(t.why(&State::Unacked.to_string()).await, [Reason::Unacked { since }]);
-    assert!(matches!(&t.why(&State::Dead.to_string()).await[..], [Reason::Dead { since: at, .. }] if *at == since));
-    assert!(matches!(&t.why(&State::Done.to_string()).await[..], [Reason::Done { until }] if *until > since));
+    assert_eq!(t.why(&State::Unacked.to_string()).await, [NotRunReason::Unacked { since }]);
+    assert!(
+        matches!(&t.why(&State::Dead.to_string()).await[..], [NotRunReason::Dead { since: at, .. }] if *at == since)
+    );
+    assert!(matches!(&t.why(&State::Done.to_string()).await[..], [NotRunReason::Done { until }] if *until > since));
     let running = t.why(&State::Running.to_string()).await;
-    let Some(Reason::Running { node: Some(node), lease: Some(lease) }) = running.first() else { panic!("{running:?}") };
+    let Some(NotRunReason::Running { node: Some(node), lease: Some(lease) }) = running.first() else {
+        panic!("{running:?}")
+    };
     assert_eq!(*lease, t.overview(1).await.nodes[0].lease);
     t.advance(LEASE * 2).await;
     let lost = t.why(&State::Running.to_string()).await;
-    assert_eq!(lost, [Reason::LeaseRanOut { node: node.clone(), at: *lease }]);
+    assert_eq!(lost, [NotRunReason::LeaseRanOut { node: node.clone(), at: *lease }]);
 }
 
 /// Why a due job has not run although a node listens: a node is about to take it, or it expired.
@@ -174,12 +178,12 @@ pub async fn why_names_a_job_that_comes_next_and_one_that_expired(t: &Topic) {
     t.add_job(delayed("next", ms(50))).await;
     t.transfer("n", 1).await;
     t.advance(ms(60)).await;
-    assert_eq!(t.why("next").await, [Reason::Next { due: t.due("next").await }]);
+    assert_eq!(t.why("next").await, [NotRunReason::Next { due: t.due("next").await }]);
     t.claim("n", "next").await;
     t.add_job(NewJob { expires_after: Some(ms(100)), ..job("old") }).await;
     let at = t.metadata("old").await.expires_at.expect("it expires");
     t.advance(secs(1)).await;
-    assert_eq!(t.why("old").await, [Reason::Expired { at }]);
+    assert_eq!(t.why("old").await, [NotRunReason::Expired { at }]);
 }
 
 /// A job of a process that died says so while it waits and while it runs; a page does not.
@@ -188,10 +192,10 @@ pub async fn why_names_the_crashes_of_a_job(t: &Topic) {
     assert_eq!(t.stored("a").await.crashes, 0);
     t.crash("n").await;
     let waits = t.why("a").await;
-    assert_eq!(waits.last(), Some(&Reason::Crashed { crashes: 1 }), "{waits:?}");
+    assert_eq!(waits.last(), Some(&NotRunReason::Crashed { crashes: 1 }), "{waits:?}");
     t.claim("m", "a").await;
     let runs = t.why("a").await;
-    assert!(matches!(&runs[..], [Reason::Running { .. }, Reason::Crashed { crashes: 1 }]), "{runs:?}");
+    assert!(matches!(&runs[..], [NotRunReason::Running { .. }, NotRunReason::Crashed { crashes: 1 }]), "{runs:?}");
     let crashes: Vec<_> = t.pages(State::Running, 10).await.iter().map(|job| job.crashes).collect();
     assert_eq!(crashes, [0]);
 }
@@ -202,7 +206,7 @@ async fn looked(t: &Topic, state: State, filter: &JobFilter) -> (Vec<JobId>, usi
     let (mut after, mut seen, mut looked_at) = (None, Vec::new(), 0);
     for _ in 1..20 {
         let page = look.jobs(topic, state, filter, after).await.expect("a page is answered");
-        assert!(page.looked_at <= MOST_LOOKED_AT && page.jobs.len() <= 100);
+        assert!(page.looked_at <= MAX_LOOKED_AT && page.jobs.len() <= 100);
         assert!(state != State::Running || page.jobs.iter().all(|job| job.node.is_some()));
         seen.extend(page.jobs.into_iter().map(|job| job.id));
         looked_at += page.looked_at;
@@ -241,7 +245,7 @@ pub async fn nodes_come_page_after_page(t: &Topic) {
         let request = NodesRequest { after: after.map(NodeId::new), limit, job: job.map(id) };
         t.store.nodes(&t.key, request).await
     };
-    assert_eq!(nodes(None, MOST_NODES, None).await.expect("answered"), NodesPage::default());
+    assert_eq!(nodes(None, MAX_NODES, None).await.expect("answered"), HolderPage::default());
     t.add_all((0..6).map(|n| job(&format!("j{n}"))).collect()).await;
     for (count, node) in [(2, "b"), (1, "c"), (3, "a")] {
         assert_eq!(t.transfer(node, count).await.claims.len(), count);
@@ -253,11 +257,11 @@ pub async fn nodes_come_page_after_page(t: &Topic) {
         expected.push(HolderSeen { node: t.node(node), lease: lease(node).await, jobs });
     }
     let all = nodes(None, 3, None).await.expect("answered");
-    assert_eq!(all, NodesPage { nodes: expected.clone(), next: None });
+    assert_eq!(all, HolderPage { nodes: expected.clone(), next: None });
     let first = nodes(None, 2, None).await.expect("answered");
-    assert_eq!(first, NodesPage { nodes: expected[..2].to_vec(), next: Some(t.node("b")) });
+    assert_eq!(first, HolderPage { nodes: expected[..2].to_vec(), next: Some(t.node("b")) });
     let second = nodes(Some("b"), 2, None).await.expect("answered");
-    assert_eq!(second, NodesPage { nodes: expected[2..].to_vec(), next: None });
+    assert_eq!(second, HolderPage { nodes: expected[2..].to_vec(), next: None });
     assert_eq!(
         nodes(Some("aa"), 2, None).await.expect("answered").nodes,
         expected[1..],
@@ -265,15 +269,15 @@ pub async fn nodes_come_page_after_page(t: &Topic) {
     );
     let claimed_by_c = t.rows("c").await.remove(0);
     let holder = nodes(None, 3, Some(claimed_by_c.as_str())).await.expect("answered");
-    assert_eq!(holder, NodesPage { nodes: expected[2..].to_vec(), next: None });
+    assert_eq!(holder, HolderPage { nodes: expected[2..].to_vec(), next: None });
     let not_yet = nodes(None, 1, Some(claimed_by_c.as_str())).await.expect("answered");
-    assert_eq!(not_yet, NodesPage { nodes: Vec::new(), next: Some(t.node("a")) }, "it looked at one node");
+    assert_eq!(not_yet, HolderPage { nodes: Vec::new(), next: Some(t.node("a")) }, "it looked at one node");
     assert!(nodes(None, 3, Some("nobody")).await.expect("answered").nodes.is_empty());
-    assert!(matches!(nodes(None, MOST_NODES + 1, None).await, Err(StoreError::OverLimit { .. })));
+    assert!(matches!(nodes(None, MAX_NODES + 1, None).await, Err(StoreError::OverLimit { .. })));
     let seen = inspector(t).nodes(t.key.topic.as_str(), Some("a")).await.expect("answered");
     let named: Vec<_> = seen.nodes.iter().map(|node| (&node.node, node.until, node.jobs)).collect();
     assert_eq!(named, expected[1..].iter().map(|node| (&node.node, node.lease, node.jobs)).collect::<Vec<_>>());
-    assert_eq!((seen.holders, seen.clock, seen.next), (3, t.now(), None));
+    assert_eq!((seen.nodes_holding, seen.store_time, seen.next), (3, t.now(), None));
 }
 
 /// Pages of RUNNING jobs lead on through many nodes and through many jobs of one node, with a filter and without.
@@ -289,7 +293,7 @@ pub async fn pages_of_running_jobs_lead_on(t: &Topic) {
         seen.dedup();
         assert_eq!((seen.len(), looked_at), (expected, 330), "{filter:?}");
     }
-    for (limit, bytes) in [(7, USUAL_BYTES), (1_000, 1), (1_000, 40 * 30)] {
+    for (limit, bytes) in [(7, DEFAULT_BYTES), (1_000, 1), (1_000, 40 * 30)] {
         let jobs = t.pages_of(State::Running, limit, bytes).await.into_iter();
         let mut seen: Vec<_> = jobs.map(|job| job.id).collect();
         seen.sort();

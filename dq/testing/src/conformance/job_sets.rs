@@ -8,11 +8,12 @@ use super::broadcasts::{HOUR_MS, publish};
 use super::events::exhaust_by_crashes;
 use super::producer::{answered, delayed, job, replacing, retained, with_payload};
 use super::topic::{Topic, id, ms, secs};
-use dq::job::{Deliver, State};
+use dq::job::{Delivery, State};
 use dq::store::step::{Change, Ending, Verdict};
 use dq::store::{
-    ACKED_HEADER, BatchAnswer, CommandKind, DEAD_HEADER, FollowUpBatch, FollowUps, LEFT_HEADER, MOST_SETS, NewJob,
-    OnDead, OnDuplicate, SetChange, SetCounts, SetOutcome, SetRefusal, SetSeen, SetState, SetVerb, SetsRequest,
+    ACKED_HEADER, BatchAnswer, CommandKind, DEAD_HEADER, FollowUpBatch, FollowUpBatches, JobSetSummary, LEFT_HEADER,
+    MAX_SETS, NewJob, OnDead, OnDuplicate, SetChange, SetCounts, SetOutcome, SetRefusal, SetState, SetVerb,
+    SetsRequest,
 };
 
 impl Topic {
@@ -34,7 +35,7 @@ impl Topic {
         self.change_set("s", SetVerb::Close(Box::new(job("then")))).await
     }
 
-    async fn set_of(&self, most: usize) -> SetSeen {
+    async fn set_of(&self, most: usize) -> JobSetSummary {
         let request = SetsRequest::One(id("s"), most);
         self.store.job_sets(&self.key, &request).await.expect("job_sets is answered").remove(0)
     }
@@ -224,10 +225,10 @@ pub async fn job_that_comes_back_is_still_a_member(t: &Topic) {
 /// A member whose place a broadcast takes has left once that goes out or expires; a job that goes out as a broadcast, too, stays one
 /// (rule 18).
 pub async fn broadcast_in_the_place_of_a_member_ends_it(t: &Topic) {
-    let both = NewJob { deliver: Deliver::Both, ..job("both") };
+    let both = NewJob { deliver: Delivery::Both, ..job("both") };
     let one = with_members(t, OnDead::Wait, vec![job("replaced"), both, delayed("expired", ms(1))]).await;
     for id in ["replaced", "expired"] {
-        one.add_job(NewJob { deliver: Deliver::Broadcast, ..replacing(id, "new") }).await;
+        one.add_job(NewJob { deliver: Delivery::Broadcast, ..replacing(id, "new") }).await;
         assert_eq!(t.relayed(&one).await, [3, 0, 0, u64::from(id == "expired")]);
         if id == "expired" {
             one.advance(ms(HOUR_MS + 1)).await;
@@ -334,7 +335,7 @@ pub async fn closed_set_takes_members_of_its_members_only(t: &Topic) {
     let late = t.joined_by(&one, OnDead::Count, vec![job("late")]).await;
     assert_eq!(late, SetOutcome::Refused(SetRefusal::Closed));
     let claim = one.claim("n", "a").await;
-    let mut follow_ups = FollowUps::default();
+    let mut follow_ups = FollowUpBatches::default();
     let what = SetVerb::Add(OnDead::Count, vec![(one.key.topic.clone(), job("b"))]);
     follow_ups.push(t.key.topic.clone(), &FollowUpBatch::Set(SetChange { set: id("s"), what }));
     one.end("n", &claim, Change::Then(Ending::Ack, Arc::new(follow_ups))).await;
@@ -398,7 +399,7 @@ pub async fn sets_of_a_topic_are_bounded(t: &Topic) {
         let change = SetChange { set: id(&format!("s{name}")), what: SetVerb::Add(OnDead::Count, Vec::new()) };
         producer.job_set(name as u64, change)
     };
-    for first in (1..=MOST_SETS).step_by(10) {
+    for first in (1..=MAX_SETS).step_by(10) {
         let answers = join_all((first..first + 10).map(open)).await;
         assert!(
             answers.into_iter().all(|answer| {

@@ -158,7 +158,7 @@ pub async fn state_stays_with_the_job(t: &Topic) {
     );
 }
 
-/// A job that `process_unacked` has keeps its parking fence, and a DONE job its state (rules 13, 25).
+/// A job that `on_park_timeout` has keeps its parking fence, and a DONE job its state (rules 13, 25).
 pub async fn checkpoint_leaves_the_parking_fence(t: &Topic) {
     t.add_job(retained("a")).await;
     let claim = t.claim("n", "a").await;

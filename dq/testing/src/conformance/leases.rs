@@ -4,7 +4,7 @@ use super::events::{WAYS_OUT, leave_running};
 use super::producer::job;
 use super::topic::{LEASE, START, Topic, done, isolate_of, ms, refused, secs};
 use dq::job::{Isolation, Sequence};
-use dq::store::step::{Change, Exhaust, LONGEST_LEASE, MOST_JOBS, Reclaimed, Release, Renew, Scan, Settle, Transfer};
+use dq::store::step::{Change, Exhaust, MAX_JOBS, MAX_LEASE, Reclaimed, Release, Renew, Scan, Settle, Transfer};
 use dq::time::Timestamp;
 
 /// A node without jobs has no lease, whatever it requests (rule 8).
@@ -125,9 +125,9 @@ pub async fn lease_far_ahead_is_cut(t: &Topic) {
     t.running("n", "a").await;
     t.set_clock(START - 3_600_000_000).await;
     t.transfer("m", 10).await;
-    assert_eq!(t.lease("n").await, Some(t.now().after(LONGEST_LEASE)));
+    assert_eq!(t.lease("n").await, Some(t.now().after(MAX_LEASE)));
     t.set_clock(START - 7_200_000_000).await;
-    assert_eq!(t.scan().await.leases, [(t.node("n"), t.now().after(LONGEST_LEASE))]);
+    assert_eq!(t.scan().await.leases, [(t.node("n"), t.now().after(MAX_LEASE))]);
 }
 
 /// A lease lasts at most five minutes, and the store cuts it when it grants it, not when it is read (rule 20).
@@ -136,11 +136,11 @@ pub async fn lease_is_at_most_five_minutes(t: &Topic) {
     t.enter("n").await;
     let request = Transfer { lease: secs(900), ..t.transfer_of("n", 10) };
     let last_seen = done(t.link("n").step(request).await.expect("transfer is answered")).lease_status.sequence;
-    let end = t.now().after(LONGEST_LEASE);
+    let end = t.now().after(MAX_LEASE);
     t.advance(secs(100)).await;
     assert_eq!(t.lease("n").await, Some(end));
     t.link("n").step(Renew { last_seen, lease: secs(900) }).await.expect("renew is answered");
-    let end = t.now().after(LONGEST_LEASE);
+    let end = t.now().after(MAX_LEASE);
     t.advance(secs(100)).await;
     assert_eq!(t.lease("n").await, Some(end));
 }
@@ -212,7 +212,7 @@ pub async fn lease_ends_at_its_millisecond(t: &Topic) {
     t.claim("n", "a").await;
     let seen = t.lease("n").await.expect("n holds a");
     t.set_clock(seen.as_millis() * 1_000 - 1).await;
-    assert_eq!(t.reclaim("m", "n", seen, MOST_JOBS).await.moved, 0);
+    assert_eq!(t.reclaim("m", "n", seen, MAX_JOBS).await.moved, 0);
     t.set_clock(seen.as_millis() * 1_000).await;
-    assert_eq!(t.reclaim("m", "n", seen, MOST_JOBS).await.moved, 1);
+    assert_eq!(t.reclaim("m", "n", seen, MAX_JOBS).await.moved, 1);
 }

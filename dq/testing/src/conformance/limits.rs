@@ -3,20 +3,20 @@
 use super::copies::{copy, import_of};
 use super::producer::{answered, command, job};
 use super::topic::{FALLBACK, LEASE, MAX_CRASHES, Topic, id, isolate_of, ms, secs};
-use dq::job::{Deliver, Isolation, State};
-use dq::store::step::{Audit, Change, MOST_JOBS, Publish, Reclaim, Reconcile, Recover, USUAL_BYTES};
+use dq::job::{Delivery, Isolation, State};
+use dq::store::step::{Audit, Change, DEFAULT_BYTES, MAX_JOBS, Publish, Reclaim, Reconcile, Recover};
 use dq::store::{
-    AddOutcome, ChangeKind, CommandKind, CopyPlace, JobChange, MOST_MINUTES, NewJob, Numbered, OnDuplicate,
-    PageRequest, Request, StoreError,
+    AddOutcome, ChangeKind, CommandKind, CopyPlace, JobChange, MAX_MINUTES, NewJob, Numbered, OnDuplicate, PageRequest,
+    Request, StoreError,
 };
 
 /// The store refuses a request over its limit as a whole, and it takes no sequence number (rule 5).
 pub async fn request_over_its_limit_changes_nothing(t: &Topic) {
     let claim = t.running("n", "a").await;
-    t.add_all(vec![job("b"), NewJob { deliver: Deliver::Broadcast, ..job("c") }]).await;
+    t.add_all(vec![job("b"), NewJob { deliver: Delivery::Broadcast, ..job("c") }]).await;
     let seen = t.lease("n").await.expect("n holds a");
     t.advance(LEASE + ms(1)).await;
-    let (last_seen, bytes, limit) = (t.last_seen("n"), USUAL_BYTES, 1_001);
+    let (last_seen, bytes, limit) = (t.last_seen("n"), DEFAULT_BYTES, 1_001);
     let mut settle = t.settle_of("n", &claim, Change::Ack);
     settle.outcomes = vec![settle.outcomes[0].clone(); limit];
     let ids = (0..limit).map(|n| id(&format!("j{n}"))).collect();
@@ -45,18 +45,18 @@ pub async fn request_over_its_limit_changes_nothing(t: &Topic) {
 
 /// The store refuses a batch over the limit as a whole, and its number counts as unused; one at the limit is done (rule 5).
 pub async fn batch_over_its_limit_changes_nothing(t: &Topic) {
-    let names: Vec<_> = (0..=MOST_JOBS).map(|n| format!("j{n}")).collect();
+    let names: Vec<_> = (0..=MAX_JOBS).map(|n| format!("j{n}")).collect();
     let add = |count: usize| names[..count].iter().map(|name| job(name)).collect();
     let producer = t.producer();
-    let added = producer.add(Numbered { number: 1, items: add(MOST_JOBS + 1) }).await.map(drop);
+    let added = producer.add(Numbered { number: 1, items: add(MAX_JOBS + 1) }).await.map(drop);
     assert!(
-        answered(producer.add(Numbered { number: 1, items: add(MOST_JOBS) }).await.expect("1,000 are not too many"))
+        answered(producer.add(Numbered { number: 1, items: add(MAX_JOBS) }).await.expect("1,000 are not too many"))
             .iter()
             .all(|outcome| *outcome == AddOutcome::Added)
     );
     let items = names.iter().map(|name| command(CommandKind::Delete, name, None)).collect();
     let deleted = producer.command(Numbered { number: 2, items }).await.map(drop);
-    let items = vec![JobChange::new(id("j0"), ChangeKind::ExtendBy(secs(60))); MOST_JOBS + 1];
+    let items = vec![JobChange::new(id("j0"), ChangeKind::ExtendBy(secs(60))); MAX_JOBS + 1];
     let changed = producer.change(Numbered { number: 2, items }).await.map(drop);
     let copies = names.iter().map(|name| copy(name, CopyPlace::Dead, t.now())).collect();
     let imported = producer.import(2, import_of(copies, OnDuplicate::Replace)).await.map(drop);
@@ -65,7 +65,7 @@ pub async fn batch_over_its_limit_changes_nothing(t: &Topic) {
         assert!(matches!(error, StoreError::OverLimit { size: 1_001, limit: 1_000, .. }), "{error}");
     }
     let counts = t.counts().await;
-    assert_eq!((counts.ready, counts.dead, t.metadata("j0").await.version), (MOST_JOBS, 0, 0));
+    assert_eq!((counts.ready, counts.dead, t.metadata("j0").await.version), (MAX_JOBS, 0, 0));
 }
 
 /// The store refuses a query over its limit (rule 5).
@@ -74,11 +74,11 @@ pub async fn query_over_its_limit_is_refused(t: &Topic) {
     assert_eq!(t.store.get(&t.key, &ids[..1_000]).await.expect("1,000 are not too many").len(), 1_000);
     let mut answers = vec![t.store.get(&t.key, &ids).await.map(drop)];
     for state in State::ALL {
-        let request = PageRequest { state, after: None, limit: 1_001, bytes: USUAL_BYTES };
+        let request = PageRequest { state, after: None, limit: 1_001, bytes: DEFAULT_BYTES };
         answers.push(t.store.page(&t.key, request).await.map(drop));
     }
     let to = t.now().as_millis() / 60_000;
-    answers.push(t.store.statistics(&t.key, to - MOST_MINUTES, to).await.map(drop));
+    answers.push(t.store.statistics(&t.key, to - MAX_MINUTES, to).await.map(drop));
     for answer in answers {
         assert!(matches!(answer, Err(StoreError::OverLimit { .. })), "{answer:?}");
     }

@@ -7,8 +7,8 @@ use super::topic::{LEASE, Topic, id, ms, secs};
 use dq::job::{Cause, Metadata};
 use dq::store::step::Change;
 use dq::store::{
-    ChangeKind, CommandKind, CopyPlace, Interest, JobChange, JobMove, MOST_MOVES, MOVES_BYTES, OnDuplicate, Signal,
-    Signals,
+    ChangeKind, CommandKind, CopyPlace, Interest, JobChange, MAX_MOVES, MOVES_BYTES, OnDuplicate, Signal, Signals,
+    Transition,
 };
 
 /// A subscription to moves.
@@ -23,7 +23,7 @@ impl Listener {
     }
 
     /// The moves of the next message: what a step tells.
-    async fn told(&mut self, t: &Topic) -> Vec<(String, JobMove)> {
+    async fn told(&mut self, t: &Topic) -> Vec<(String, Transition)> {
         loop {
             if let Signal::Moves(told) = self.0.next().await.expect("the store keeps the subscription") {
                 assert_eq!((told.at, told.more), (t.now(), 0));
@@ -33,7 +33,7 @@ impl Listener {
     }
 
     /// The only move of the next message, which is of job `a`.
-    async fn one(&mut self, t: &Topic) -> JobMove {
+    async fn one(&mut self, t: &Topic) -> Transition {
         let mut told = self.told(t).await;
         let (id, what) = told.pop().expect("a message has a move");
         assert_eq!((id.as_str(), told.len()), ("a", 0));
@@ -42,7 +42,7 @@ impl Listener {
 }
 
 /// The producer of the topic, as moves name it.
-fn by(told: &JobMove) -> String {
+fn by(told: &Transition) -> String {
     histories::by(told).unwrap_or_else(|| panic!("{told:?} names no caller")).to_owned()
 }
 
@@ -50,39 +50,39 @@ fn by(told: &JobMove) -> String {
 pub async fn moves_of_runs_are_told(t: &Topic) {
     let mut listener = Listener::of(t).await;
     t.add("a").await;
-    assert_eq!(listener.one(t).await, JobMove::Added { due: t.now() });
+    assert_eq!(listener.one(t).await, Transition::Added { due: t.now() });
     let due = t.now();
     t.advance(ms(7)).await;
     let claim = t.claim("n", "a").await;
-    assert_eq!(listener.one(t).await, JobMove::Claimed { due, node: node(t) });
+    assert_eq!(listener.one(t).await, Transition::Claimed { due, node: node(t) });
     let failed = Metadata { attempts: 1, cause: Some(Cause::Timeout), ..Metadata::default() };
     t.end_with("n", &claim, Change::Retry(secs(3)), failed.clone()).await;
     let due = t.now().after(secs(3));
-    assert_eq!(listener.one(t).await, JobMove::Retried { cause: Some(Cause::Timeout), due, node: node(t) });
+    assert_eq!(listener.one(t).await, Transition::Retried { cause: Some(Cause::Timeout), due, node: node(t) });
     t.advance(secs(3)).await;
     let claim = t.claim("n", "a").await;
     listener.one(t).await;
     t.end("n", &claim, Change::Rejoin(dq::store::step::RejoinDue::After(ms(5)))).await;
-    assert_eq!(listener.one(t).await, JobMove::Rejoined { due: t.now().after(ms(5)), node: node(t) });
+    assert_eq!(listener.one(t).await, Transition::Rejoined { due: t.now().after(ms(5)), node: node(t) });
     t.advance(ms(5)).await;
     let claim = t.claim("n", "a").await;
     listener.one(t).await;
     t.end("n", &claim, Change::Rollback).await;
-    assert_eq!(listener.one(t).await, JobMove::GivenBack { node: node(t) });
+    assert_eq!(listener.one(t).await, Transition::GivenBack { node: node(t) });
     let claim = t.claim("n", "a").await;
     listener.one(t).await;
     t.end("n", &claim, Change::Park).await;
-    assert_eq!(listener.one(t).await, JobMove::Parked { node: node(t) });
+    assert_eq!(listener.one(t).await, Transition::Parked { node: node(t) });
     t.requeue("a").await;
     let told = listener.one(t).await;
-    assert_eq!(told, JobMove::Requeued { by: by(&told) });
+    assert_eq!(told, Transition::Requeued { by: by(&told) });
     let claim = t.claim("n", "a").await;
     listener.one(t).await;
     t.end_with("n", &claim, Change::Dead, failed).await;
-    assert_eq!(listener.one(t).await, JobMove::Dead { cause: Some(Cause::Timeout), node: node(t) });
+    assert_eq!(listener.one(t).await, Transition::Dead { cause: Some(Cause::Timeout), node: node(t) });
     t.delete("a").await;
     let told = listener.one(t).await;
-    assert_eq!(told, JobMove::Deleted { by: by(&told) });
+    assert_eq!(told, Transition::Deleted { by: by(&told) });
     assert!(!by(&told).is_empty(), "a command names its producer");
 }
 
@@ -90,24 +90,24 @@ pub async fn moves_of_runs_are_told(t: &Topic) {
 pub async fn a_step_tells_all_its_moves_at_once(t: &Topic) {
     let mut listener = Listener::of(t).await;
     t.add_all(vec![job("a"), job("b"), retained("c")]).await;
-    let added = |name: &str| (name.to_owned(), JobMove::Added { due: t.now() });
+    let added = |name: &str| (name.to_owned(), Transition::Added { due: t.now() });
     assert_eq!(listener.told(t).await, [added("a"), added("b"), added("c")]);
     let claims = t.claims("n").await;
-    let claimed = |name: &str| (name.to_owned(), JobMove::Claimed { due: t.now(), node: node(t) });
+    let claimed = |name: &str| (name.to_owned(), Transition::Claimed { due: t.now(), node: node(t) });
     assert_eq!(listener.told(t).await, [claimed("a"), claimed("b"), claimed("c")]);
     let ack = |claim: &dq::store::step::Claim| t.settle_of("n", claim, Change::Ack).outcomes;
     t.settle_all("n", claims.iter().flat_map(ack).collect()).await;
     let mut told = listener.told(t).await;
     told.sort_by(|(a, _), (b, _)| a.cmp(b));
-    let done = |name: &str| (name.to_owned(), JobMove::Done { by: node(t) });
+    let done = |name: &str| (name.to_owned(), Transition::Done { by: node(t) });
     assert_eq!(told, [done("a"), done("b"), done("c")]);
     t.advance(secs(61)).await;
     t.store.listen(&t.key).await.expect("listen is answered");
     t.sweep("n", t.sweep_of("n", 10)).await;
-    assert_eq!(listener.told(t).await, [("c".to_owned(), JobMove::Removed)]);
+    assert_eq!(listener.told(t).await, [("c".to_owned(), Transition::Removed)]);
     t.add_later("far", secs(86_400)).await;
     let due = t.now().after(secs(86_400));
-    assert_eq!(listener.told(t).await, [("far".to_owned(), JobMove::Added { due })]);
+    assert_eq!(listener.told(t).await, [("far".to_owned(), Transition::Added { due })]);
 }
 
 /// Commands and adds over a run are told when they come, and what they lead to when the run ends (rules 13 and 31).
@@ -119,19 +119,19 @@ pub async fn moves_over_a_run_are_told_twice(t: &Topic) {
     listener.told(t).await;
     listener.told(t).await;
     let told = listener.one(t).await;
-    assert_eq!(told, JobMove::CommandWaits { command: CommandKind::Cancel, by: by(&told) });
+    assert_eq!(told, Transition::CommandWaits { command: CommandKind::Cancel, by: by(&told) });
     t.end("n", &claim, Change::Ack).await;
-    assert_eq!(listener.one(t).await, JobMove::Deleted { by: String::new() });
+    assert_eq!(listener.one(t).await, Transition::Deleted { by: String::new() });
     t.add("a").await;
     let claim = t.claim("n", "a").await;
     t.add_job(replacing("a", "new")).await;
     listener.told(t).await;
     listener.told(t).await;
-    assert_eq!(listener.one(t).await, JobMove::ReplacementWaits);
+    assert_eq!(listener.one(t).await, Transition::ReplacementWaits);
     let due = t.now();
     t.advance(ms(1)).await;
     t.end("n", &claim, Change::Ack).await;
-    assert_eq!(listener.one(t).await, JobMove::Added { due });
+    assert_eq!(listener.one(t).await, Transition::Added { due });
 }
 
 /// Reclaimed and imported jobs and changes are told, too (rule 31).
@@ -145,13 +145,16 @@ pub async fn rare_moves_are_told(t: &Topic) {
     t.advance(LEASE).await;
     t.store.listen(&t.key).await.expect("listen is answered");
     assert_eq!(t.reclaim("other", "n", seen, 10).await.moved, 1);
-    assert_eq!(listener.one(t).await, JobMove::Reclaimed { node: node(t) });
+    assert_eq!(listener.one(t).await, Transition::Reclaimed { node: node(t) });
     let change = JobChange::new(id("a"), ChangeKind::ExtendBy(secs(60)));
     t.producer().change(t.numbered(vec![change])).await.expect("change is answered");
     let told = listener.one(t).await;
-    assert!(matches!(&told, JobMove::Changed { due: Some(due), by } if *due > t.now() && !by.is_empty()), "{told:?}");
+    assert!(
+        matches!(&told, Transition::Changed { due: Some(due), by } if *due > t.now() && !by.is_empty()),
+        "{told:?}"
+    );
     t.import(import_of(vec![copy("b", CopyPlace::Dead, t.now())], OnDuplicate::Keep)).await;
-    assert_eq!(listener.told(t).await, [("b".to_owned(), JobMove::Imported { place: CopyPlace::Dead })]);
+    assert_eq!(listener.told(t).await, [("b".to_owned(), Transition::Imported { place: CopyPlace::Dead })]);
 }
 
 /// A listener that does not read hears how many moves it has missed, behind those that waited for it.
@@ -172,14 +175,14 @@ pub async fn a_slow_listener_hears_what_it_missed(t: &Topic) {
             _ => {}
         }
     }
-    assert!(seen > 0 && seen < 2 * MOST_MOVES as u64);
+    assert!(seen > 0 && seen < 2 * MAX_MOVES as u64);
     t.add("next").await;
     let mut next = listener.told(t).await;
     if next[0].0 != "next" {
         seen += next.len() as u64;
         next = listener.told(t).await;
     }
-    assert_eq!(next, [("next".to_owned(), JobMove::Added { due: t.now() })]);
+    assert_eq!(next, [("next".to_owned(), Transition::Added { due: t.now() })]);
     assert_eq!(seen + missed.unwrap_or_default(), 2 * STEPS as u64 + 2);
 }
 

@@ -127,7 +127,7 @@ pub async fn retried_aged_job_is_no_longer_parked(t: &Topic) {
     }
 }
 
-/// Crashes of `process_unacked` count like others, and a requeue clears them (rules 19, 25).
+/// Crashes of `on_park_timeout` count like others, and a requeue clears them (rules 19, 25).
 pub async fn requeue_clears_the_crashes_of_an_aged_job(t: &Topic) {
     aged(t, "n", "a").await;
     t.crash("n").await;
@@ -137,7 +137,7 @@ pub async fn requeue_clears_the_crashes_of_an_aged_job(t: &Topic) {
     assert_eq!(t.claim("n", "a").await.crashes, 0);
 }
 
-/// A fence from outside is compared with the parking fence while `process_unacked` runs (rules 13, 25).
+/// A fence from outside is compared with the parking fence while `on_park_timeout` runs (rules 13, 25).
 pub async fn ack_of_the_parked_run_ends_an_aged_job(t: &Topic) {
     for change in [Change::Park, Change::Rollback, Change::Retry(ms(1))] {
         let (claim, fence, _) = aged(t, "n", "a").await;
@@ -152,10 +152,10 @@ pub async fn ack_of_the_parked_run_ends_an_aged_job(t: &Topic) {
     }
 }
 
-/// A DEAD job is pruned after `dead_kept` (step `sweep`).
+/// A DEAD job is pruned after `dead_retention` (step `sweep`).
 pub async fn dead_jobs_are_pruned_by_age(t: &Topic) {
     t.add_and_run("n", "a", Change::Dead).await;
-    let request = Sweep { dead_kept: secs(100), ..t.sweep_of("n", 10) };
+    let request = Sweep { dead_retention: secs(100), ..t.sweep_of("n", 10) };
     t.advance(ms(99_999)).await;
     assert_eq!(t.sweep("n", request.clone()).await.pruned_dead, 0);
     assert_eq!(t.state("a").await, Some(State::Dead));
@@ -164,14 +164,14 @@ pub async fn dead_jobs_are_pruned_by_age(t: &Topic) {
     assert_eq!(t.find("a").await, None);
 }
 
-/// If there are more DEAD jobs than `dead_most`, the oldest are pruned (step `sweep`).
+/// If there are more DEAD jobs than `dead_max`, the oldest are pruned (step `sweep`).
 pub async fn dead_jobs_are_pruned_by_number(t: &Topic) {
     for n in 0..5 {
         t.add_and_run("n", &format!("j{n}"), Change::Dead).await;
         t.advance(ms(5)).await;
     }
-    assert_eq!(t.sweep("n", Sweep { dead_most: 5, ..t.sweep_of("n", 10) }).await.pruned_dead, 0);
-    assert_eq!(t.sweep("n", Sweep { dead_most: 2, ..t.sweep_of("n", 10) }).await.pruned_dead, 3);
+    assert_eq!(t.sweep("n", Sweep { dead_max: 5, ..t.sweep_of("n", 10) }).await.pruned_dead, 0);
+    assert_eq!(t.sweep("n", Sweep { dead_max: 2, ..t.sweep_of("n", 10) }).await.pruned_dead, 3);
     let kept: Vec<_> = t.pages(State::Dead, 10).await.into_iter().map(|job| job.id.to_string()).collect();
     assert_eq!(kept, ["j3", "j4"]);
 }

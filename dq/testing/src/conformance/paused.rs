@@ -5,11 +5,11 @@ use super::changes::update;
 use super::producer::{job, replacing};
 use super::setting::{by_anna, pause, pause_for};
 use super::topic::{FALLBACK, LEASE, START, Topic, ids, ms, secs};
-use dq::job::{Deliver, State};
-use dq::store::step::{Change, MOST_JOBS, Role, Transfer, Verdict};
+use dq::job::{Delivery, State};
+use dq::store::step::{Change, MAX_JOBS, Role, Transfer, Verdict};
 use dq::store::{
-    BatchAnswer, ChangeKind, Due, LONGEST_AUTHOR, LONGEST_REASON, NewJob, Pause, SetTopic, Signal, StoreError,
-    TopicChange, TopicState,
+    BatchAnswer, ChangeKind, Due, MAX_AUTHOR, MAX_REASON, NewJob, Pause, SetTopic, Signal, StoreError, TopicChange,
+    TopicState,
 };
 use dq::time::Timestamp;
 
@@ -213,10 +213,10 @@ pub async fn sweep_of_a_paused_topic_only_prunes(t: &Topic) {
 pub async fn broadcasts_of_a_paused_topic_wait_or_expire(t: &Topic) {
     t.pause().await;
     for (name, expires_after) in [("long", 600), ("short", 5), ("longer", 900)] {
-        let news = NewJob { deliver: Deliver::Broadcast, expires_after: Some(secs(expires_after)), ..job(name) };
+        let news = NewJob { deliver: Delivery::Broadcast, expires_after: Some(secs(expires_after)), ..job(name) };
         t.add_job(news).await;
     }
-    let ask = || publish(t, "n", MOST_JOBS);
+    let ask = || publish(t, "n", MAX_JOBS);
     let answer = ask().await;
     assert_eq!((answer.published, answer.dropped, answer.more, answer.sleep), (0, 0, false, FALLBACK));
     t.advance(secs(6)).await;
@@ -281,8 +281,7 @@ pub async fn repeated_set_does_nothing(t: &Topic) {
 
 /// Any text comes back, and one over its limit is refused (rule 29).
 pub async fn reasons_and_authors_are_any_texts_within_their_limits(t: &Topic) {
-    let texts =
-        ["100 % off: a;b\n\t\r\0", "预订系统 – ünïcode", " ", "%", "-", "+5", "s;", &"x".repeat(LONGEST_AUTHOR)];
+    let texts = ["100 % off: a;b\n\t\r\0", "预订系统 – ünïcode", " ", "%", "-", "+5", "s;", &"x".repeat(MAX_AUTHOR)];
     for (n, text) in texts.into_iter().enumerate() {
         let p = t.producer_named(&format!("p{n}"));
         let set = || SetTopic { by: text.into(), change: pause(text) };
@@ -294,8 +293,8 @@ pub async fn reasons_and_authors_are_any_texts_within_their_limits(t: &Topic) {
         assert_eq!(told.pause, Some(found));
     }
     t.resume().await;
-    let long = by_anna(pause(&"x".repeat(LONGEST_REASON + 1)));
-    let author = SetTopic { by: "x".repeat(LONGEST_AUTHOR + 1), change: pause("why") };
+    let long = by_anna(pause(&"x".repeat(MAX_REASON + 1)));
+    let author = SetTopic { by: "x".repeat(MAX_AUTHOR + 1), change: pause("why") };
     for set in [long, author] {
         let error = t.producer_named("q").set(1, set).await.expect_err("it is too long");
         assert!(matches!(error, StoreError::OverLimit { .. }), "{error}");

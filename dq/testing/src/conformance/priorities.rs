@@ -140,7 +140,7 @@ pub async fn priority_survives_every_way_back(t: &Topic) {
             if matches!(change, Change::Park | Change::Dead) {
                 t.requeue(name).await;
             }
-            assert_eq!(t.metadata(name).await.priority.word(), name, "{text}");
+            assert_eq!(t.metadata(name).await.priority.as_str(), name, "{text}");
         }
         t.claim("n", name).await;
         t.crash("n").await;

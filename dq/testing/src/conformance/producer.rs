@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::topic::{Topic, id, lock};
-use dq::job::{Codec, Deliver, Fence, Metadata, ProducerId, Record, Weight};
+use dq::job::{Codec, Delivery, Fence, Metadata, ProducerId, Record, Weight};
 use dq::store::{
     AddOutcome, BatchAnswer, Command, CommandKind, CommandOutcome, Due, NewJob, Numbered, OnDuplicate, Producer,
 };
@@ -97,7 +97,7 @@ impl Topic {
         let outcomes = answered(answer);
         for ((deliver, id), outcome) in named.into_iter().zip(&outcomes) {
             match outcome {
-                AddOutcome::Added | AddOutcome::Replaced(_) if deliver == Deliver::Broadcast => {
+                AddOutcome::Added | AddOutcome::Replaced(_) if deliver == Delivery::Broadcast => {
                     lock(&self.known).remove(&id);
                 }
                 AddOutcome::Added | AddOutcome::Replaced(_) => {

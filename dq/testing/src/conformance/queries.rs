@@ -74,7 +74,7 @@ pub async fn get_answers_in_the_order_of_the_ids(t: &Topic) {
 /// (rules 2, 8).
 pub async fn scan_returns_leases_and_the_audit(t: &Topic) {
     for state in State::ALL {
-        add_in_state(t, state.word(), state).await;
+        add_in_state(t, state.as_str(), state).await;
     }
     t.running("n", "a").await;
     let scanned = t.scan().await;

@@ -5,7 +5,7 @@ use super::notes::exhausted;
 use super::producer::job;
 use super::topic::{LEASE, MAX_CRASHES, Topic, ms, secs};
 use dq::job::{Cause, Metadata, State};
-use dq::store::step::{Change, Claim, MOST_JOBS, NoteVerdict, Reclaim, Reclaimed, USUAL_BYTES};
+use dq::store::step::{Change, Claim, DEFAULT_BYTES, MAX_JOBS, NoteVerdict, Reclaim, Reclaimed};
 use dq::time::Timestamp;
 
 /// A job that the node has claimed and that its crashes have quarantined.
@@ -131,7 +131,7 @@ pub async fn job_that_ran_alone_is_convicted(t: &Topic) {
     assert_eq!(crashes_and_exhausted(&t.claim("n", "a").await), (MAX_CRASHES + 2, true));
 }
 
-/// If the `final_retry` of such a job crashes its node too, the job is DEAD because of its crashes (rule 19).
+/// If the `on_exhausted` of such a job crashes its node too, the job is DEAD because of its crashes (rule 19).
 pub async fn final_run_that_crashes_is_the_last(t: &Topic) {
     let claim = t.running("n", "a").await;
     exhaust_by_crashes(t, "n", claim).await;
@@ -142,8 +142,8 @@ pub async fn final_run_that_crashes_is_the_last(t: &Topic) {
     assert_eq!(t.payload("a").await, "a");
 }
 
-/// A job whose attempts were spent while it ran alone still gets its `final_retry` after a crash (rules 15, 19).
-pub async fn final_retry_is_owed_after_a_crash_before_it(t: &Topic) {
+/// A job whose attempts were spent while it ran alone still gets its `on_exhausted` after a crash (rules 15, 19).
+pub async fn on_exhausted_is_owed_after_a_crash_before_it(t: &Topic) {
     let claim = quarantined(t, "n", "a").await;
     t.isolate("n", &claim).await;
     let spent = Metadata { exhausted: true, cause: Some(Cause::Error), ..Metadata::default() };
@@ -202,7 +202,7 @@ pub async fn cap_is_an_argument(t: &Topic) {
         assert_eq!(t.isolate("n", alone).await, NoteVerdict::Done);
         let seen = t.lease("n").await.expect("n holds them");
         t.advance(LEASE + ms(1)).await;
-        let request = Reclaim { node: t.node("n"), seen, limit: MOST_JOBS, bytes: USUAL_BYTES, max_crashes: cap };
+        let request = Reclaim { node: t.node("n"), seen, limit: MAX_JOBS, bytes: DEFAULT_BYTES, max_crashes: cap };
         t.link("m").step(request).await.expect("reclaim is answered");
         let claims = t.claims("n").await;
         let mut seen: Vec<_> =

@@ -103,14 +103,14 @@ pub async fn result_survives_export_and_import(t: &Topic) {
     assert_eq!(t.export().await, copies);
 }
 
-/// If there are more DONE jobs than `done_most`, those go first whose retention ends first, as many as the limit says (step `sweep`).
+/// If there are more DONE jobs than `done_max`, those go first whose retention ends first, as many as the limit says (step `sweep`).
 pub async fn done_jobs_are_pruned_by_number(t: &Topic) {
     for n in 0..6 {
         t.add_job(retained(&format!("j{n}"))).await;
         t.run("n", &format!("j{n}"), Change::Ack).await;
         t.advance(ms(5)).await;
     }
-    let most = |done_most, limit| Sweep { done_most, ..t.sweep_of("n", limit) };
+    let most = |done_max, limit| Sweep { done_max, ..t.sweep_of("n", limit) };
     assert_eq!(t.sweep("n", most(None, 10)).await.pruned_done, 0);
     assert_eq!(t.sweep("n", most(Some(6), 10)).await.pruned_done, 0);
     for (pruned, more) in [(2, true), (1, false), (0, false)] {

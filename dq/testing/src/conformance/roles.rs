@@ -6,7 +6,7 @@ use super::broadcasts::publish;
 use super::producer::{delayed, job, replacing};
 use super::subscriber::Subscriber;
 use super::topic::{FALLBACK, START, Topic, ms, secs};
-use dq::job::{Deliver, State};
+use dq::job::{Delivery, State};
 use dq::store::step::{Change, ROLE_SLACK, RejoinDue, Role, STANDBY_DELAY};
 use dq::store::{NewJob, Signal};
 use dq::time::Timestamp;
@@ -292,7 +292,7 @@ pub async fn clock_that_jumps_back_prolongs_no_sleep(t: &Topic) {
 /// holder could have asked for: the fallback before its jitter, which takes up to a fifth, and the slack (rules 20, 23).
 pub async fn roles_of_a_dead_node_are_cut_after_the_clock_jumped_back(t: &Topic) {
     t.add_later("a", secs(3_600)).await;
-    t.add_job(NewJob { deliver: Deliver::Broadcast, ..delayed("b", secs(3_600)) }).await;
+    t.add_job(NewJob { deliver: Delivery::Broadcast, ..delayed("b", secs(3_600)) }).await;
     role_and_sleep(t, "w").await;
     role_and_sleep(t, "s").await;
     publish(t, "p", 1).await;
@@ -305,6 +305,6 @@ pub async fn roles_of_a_dead_node_are_cut_after_the_clock_jumped_back(t: &Topic)
     t.advance(ms(1)).await;
     assert_eq!(role_and_sleep(t, "o").await.0, Some(Role::Watcher));
     assert_eq!(role_and_sleep(t, "x").await.0, Some(Role::Standby));
-    t.add_job(NewJob { deliver: Deliver::Broadcast, ..delayed("d", secs(5)) }).await;
+    t.add_job(NewJob { deliver: Delivery::Broadcast, ..delayed("d", secs(5)) }).await;
     assert_eq!(publish(t, "o", 1).await.sleep, secs(5), "o is the publisher");
 }

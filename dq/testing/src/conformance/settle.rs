@@ -95,12 +95,15 @@ pub async fn parked_job_keeps_the_fence_of_its_run(t: &Topic) {
 /// A job that is given up is DEAD from now on, with the cause and error of its new metadata (step `settle`).
 pub async fn dead_job_keeps_its_cause(t: &Topic) {
     for cause in Cause::ALL {
-        let claim = t.running("n", cause.word()).await;
+        let claim = t.running("n", cause.as_str()).await;
         t.advance(secs(2)).await;
         let metadata = Metadata { attempts: 5, cause: Some(cause), error: Some("late".into()), ..Metadata::default() };
         t.end_with("n", &claim, Change::Dead, metadata.clone()).await;
-        assert_eq!(t.place(cause.word()).await, JobPlace::Dead { since: t.now() });
-        assert_eq!((t.metadata(cause.word()).await, t.payload(cause.word()).await), (metadata, cause.word().into()));
+        assert_eq!(t.place(cause.as_str()).await, JobPlace::Dead { since: t.now() });
+        assert_eq!(
+            (t.metadata(cause.as_str()).await, t.payload(cause.as_str()).await),
+            (metadata, cause.as_str().into())
+        );
     }
 }
 

@@ -5,12 +5,12 @@ use super::setting::{by_anna, limit_to};
 use super::topic::{FALLBACK, LEASE, Topic, ms, secs};
 use dq::store::step::{Change, RejoinDue};
 use dq::store::{
-    Limit, LimitKind, LinkOptions, MOST_CONCURRENCY, MOST_WAITING, Signal, StoreError, TopicChange, TopicLimit,
+    Limit, LimitKind, LinkOptions, MAX_CONCURRENCY, MAX_WAITING, Signal, StoreError, TopicChange, TopicLimit,
     TopicState,
 };
 
 async fn limit(t: &Topic, limit: usize) {
-    t.set(limit_to(Limit::Concurrency(limit), "")).await;
+    t.set(limit_to(Limit::ClusterConcurrency(limit), "")).await;
 }
 
 async fn shut(t: &Topic) -> Option<usize> {
@@ -139,20 +139,20 @@ pub async fn limit_that_was_set_outweighs_the_code(t: &Topic) {
     assert_eq!(t.transfer("n", 10).await.claims.len(), 1);
     assert_eq!((t.claimed_ids("n").await.len(), shut(t).await), (0, Some(1)));
     let state = |limit| {
-        let limit = Limit::Concurrency(limit);
+        let limit = Limit::ClusterConcurrency(limit);
         let set = TopicLimit { limit, reason: "the bank; asked".into(), by: "anna".into(), since: t.now() };
         TopicState { limits: vec![set], ..TopicState::default() }
     };
     let mut n = t.subscribe("n").await;
     let first = state(3);
-    let answer = t.set(limit_to(Limit::Concurrency(3), "the bank; asked")).await;
+    let answer = t.set(limit_to(Limit::ClusterConcurrency(3), "the bank; asked")).await;
     assert_eq!((answer.before, answer.now), (TopicState::default(), first.clone()));
     assert_eq!(n.received(t).await, [Signal::StateChanged], "there may be room now");
     let claims = t.transfer("n", 10).await;
     assert_eq!((claims.claims.len(), claims.state.as_deref()), (2, Some(&first)));
     assert_eq!((t.topic_state().await, t.scan().await.state.as_deref()), (first.clone(), Some(&first)));
     t.advance(secs(1)).await;
-    assert_eq!(t.set(TopicChange::ClearLimit(LimitKind::Concurrency)).await.before, first);
+    assert_eq!(t.set(TopicChange::ClearLimit(LimitKind::ClusterConcurrency)).await.before, first);
     t.end("n", &claims.claims[0], Change::Ack).await;
     assert_eq!(t.claimed_ids("n").await, [""; 0], "two run, and the code says one");
     assert_eq!(t.claimed_ids("m").await.len(), 1, "a node whose code says nothing takes what is due");
@@ -160,14 +160,14 @@ pub async fn limit_that_was_set_outweighs_the_code(t: &Topic) {
 
 /// Limits of different kinds are kept beside each other, in order, each until it is cleared (rule 29).
 pub async fn limits_of_two_kinds_are_kept_beside_each_other(t: &Topic) {
-    t.set(limit_to(Limit::Waiting(9), "")).await;
-    t.set(limit_to(Limit::Concurrency(2), "why")).await;
-    t.set(limit_to(Limit::Waiting(8), "")).await;
+    t.set(limit_to(Limit::MaxWaiting(9), "")).await;
+    t.set(limit_to(Limit::ClusterConcurrency(2), "why")).await;
+    t.set(limit_to(Limit::MaxWaiting(8), "")).await;
     let limits = async || t.topic_state().await.limits.iter().map(|set| set.limit).collect::<Vec<_>>();
-    assert_eq!(limits().await, [Limit::Concurrency(2), Limit::Waiting(8)]);
-    let cleared = t.set(TopicChange::ClearLimit(LimitKind::Concurrency)).await.before.limits;
-    assert_eq!((cleared[0].limit, cleared[0].reason.as_str()), (Limit::Concurrency(2), "why"));
-    assert_eq!(limits().await, [Limit::Waiting(8)]);
+    assert_eq!(limits().await, [Limit::ClusterConcurrency(2), Limit::MaxWaiting(8)]);
+    let cleared = t.set(TopicChange::ClearLimit(LimitKind::ClusterConcurrency)).await.before.limits;
+    assert_eq!((cleared[0].limit, cleared[0].reason.as_str()), (Limit::ClusterConcurrency(2), "why"));
+    assert_eq!(limits().await, [Limit::MaxWaiting(8)]);
     assert_eq!(t.transfer("n", 1).await.state.expect("it is told").limits.len(), 1);
 }
 
@@ -188,13 +188,13 @@ pub async fn sweep_takes_slots_too(t: &Topic) {
 
 /// A limit is at least one and has a bound; what is refused changes nothing (rule 29).
 pub async fn limit_is_within_its_bounds(t: &Topic) {
-    let bad = [Limit::Concurrency(0), Limit::Concurrency(MOST_CONCURRENCY + 1)];
-    for bad in bad.into_iter().chain([Limit::Waiting(0), Limit::Waiting(MOST_WAITING + 1)]) {
+    let bad = [Limit::ClusterConcurrency(0), Limit::ClusterConcurrency(MAX_CONCURRENCY + 1)];
+    for bad in bad.into_iter().chain([Limit::MaxWaiting(0), Limit::MaxWaiting(MAX_WAITING + 1)]) {
         let set = by_anna(limit_to(bad, ""));
         let error = t.producer_named("q").set(1, set).await.expect_err("it is out of bounds");
         assert!(matches!(error, StoreError::OverLimit { .. }), "{error}");
     }
     assert_eq!(t.topic_state().await, TopicState::default());
-    limit(t, MOST_CONCURRENCY).await;
+    limit(t, MAX_CONCURRENCY).await;
     t.running("n", "a").await;
 }

@@ -6,8 +6,8 @@ use super::ticks::{new, tick};
 use super::topic::{MAX_CRASHES, Topic, ms, secs};
 use dq::inspect::Scale;
 use dq::job::{Cause, Metadata, State};
-use dq::store::step::{Change, MOST_JOBS, Outcome, RejoinDue, Verdict};
-use dq::store::{MOST_MINUTES, MinuteCounts};
+use dq::store::step::{Change, MAX_JOBS, Outcome, RejoinDue, Verdict};
+use dq::store::{MAX_MINUTES, MinuteCounts};
 use std::time::Duration;
 
 const DAY: Duration = Duration::from_secs(24 * 3_600);
@@ -21,7 +21,7 @@ impl Topic {
     /// What was counted in the last day.
     async fn statistics(&self) -> Vec<MinuteCounts> {
         let to = self.minute();
-        self.store.statistics(&self.key, to + 1 - MOST_MINUTES, to).await.expect("statistics is answered")
+        self.store.statistics(&self.key, to + 1 - MAX_MINUTES, to).await.expect("statistics is answered")
     }
 
     /// What was counted in the only minute in which anything was.
@@ -83,7 +83,7 @@ pub async fn ends_of_runs_are_counted_by_their_outcomes(t: &Topic) {
 /// A settle that only acks counts all of them at once (rule 31).
 pub async fn a_batch_of_acks_is_counted(t: &Topic) {
     t.counts_steps_of("n");
-    t.add_all((0..MOST_JOBS).map(|n| job(&format!("{n:04}"))).collect()).await;
+    t.add_all((0..MAX_JOBS).map(|n| job(&format!("{n:04}"))).collect()).await;
     let claims = t.claims("n").await;
     for part in claims.chunks(600) {
         t.settle_all("n", part.iter().map(|claim| claim.outcome(Change::Ack)).collect()).await;
@@ -161,7 +161,7 @@ pub async fn a_link_that_does_not_count_leaves_nothing(t: &Topic) {
     assert_eq!(t.statistics().await, []);
     let overview = t.store.overview(&t.key, 0).await.expect("overview is answered");
     assert_eq!(overview.recent, None);
-    assert_eq!(inspector(t).past(t.key.topic.as_str()).await.expect("past is answered"), None);
+    assert_eq!(inspector(t).run_stats(t.key.topic.as_str()).await.expect("past is answered"), None);
     t.counts_steps_of("counts");
     t.running("counts", "b").await;
     let counted = t.counted().await;
@@ -211,7 +211,7 @@ pub async fn overview_has_the_statistics_of_the_last_minutes(t: &Topic) {
     let topic = inspector(t).topic(t.key.topic.as_str()).await.expect("the topic is read");
     let rates = topic.rates.expect("the topic counts");
     assert_eq!((rates.claimed, rates.ran, rates.failed), (5, 5, 0));
-    assert!((0.8..1.0).contains(&rates.a_minute(rates.ran)), "{rates:?}");
+    assert!((0.8..1.0).contains(&rates.per_minute(rates.ran)), "{rates:?}");
     assert_eq!(rates.p99_lateness, Some(ms(20)));
     t.advance(secs(600)).await;
     let idle =
@@ -227,7 +227,7 @@ pub async fn past_has_the_minutes_of_an_hour_and_the_hours_of_a_day(t: &Topic) {
     t.run("n", "a", Change::Retry(secs(7_200))).await;
     t.advance(secs(7_200)).await;
     t.run("n", "a", Change::Ack).await;
-    let past = inspector(t).past(t.key.topic.as_str()).await.expect("past is answered").expect("the topic counts");
+    let past = inspector(t).run_stats(t.key.topic.as_str()).await.expect("past is answered").expect("the topic counts");
     let (minutes, hours) = (&past.minutes.spans, &past.hours.spans);
     assert_eq!((minutes.len(), hours.len(), past.now), (60, 24, t.now()));
     let last = minutes.last().expect("there are sixty");

@@ -1,16 +1,16 @@
 //! Groups that stand, as the query shows them, and how they continue (rule 4).
 
-use super::groups::{add, limit, on_blocked};
+use super::groups::{add, group_on_blocked, limit};
 use super::topic::{Topic, id, ms, secs};
 use dq::job::{GroupName, State};
 use dq::store::step::{Change, Claim, RejoinDue};
-use dq::store::{CommandKind, CommandOutcome, GroupSeen, GroupsPage, GroupsRequest, JobPlace};
+use dq::store::{CommandKind, CommandOutcome, GroupPage, GroupSeen, GroupsRequest, JobPlace};
 
 pub(super) fn named(name: &str) -> GroupName {
     GroupName::new(name).expect("it names a group")
 }
 
-pub(super) async fn groups(t: &Topic, after: Option<&str>, limit: usize) -> GroupsPage {
+pub(super) async fn groups(t: &Topic, after: Option<&str>, limit: usize) -> GroupPage {
     let request = GroupsRequest { after: after.map(named), only: None, limit };
     t.store.groups(&t.key, &request).await.expect("the query is answered")
 }
@@ -27,7 +27,7 @@ pub(super) async fn pass(t: &Topic, name: &str) -> CommandOutcome {
 /// Makes the first job of a group DEAD, which keeps its seat; two more wait.
 async fn stop(t: &Topic) -> Claim {
     limit(t, 1).await;
-    t.linked("n", on_blocked("dead: wait"));
+    t.linked("n", group_on_blocked("dead: wait"));
     add(t, &["a-1", "a-2", "a-3"]).await;
     let claim = t.claim("n", "a-1").await;
     t.end("n", &claim, Change::Dead).await;
@@ -40,7 +40,7 @@ async fn stop(t: &Topic) -> Claim {
 pub async fn query_names_the_groups_and_who_has_their_seats(t: &Topic) {
     limit(t, 1).await;
     t.add("plain").await;
-    assert_eq!(groups(t, None, 10).await, GroupsPage::default());
+    assert_eq!(groups(t, None, 10).await, GroupPage::default());
     add(t, &["a-1", "a-2", "a-3", "b-1"]).await;
     let claims = t.claims("n").await;
     t.end("n", &claims[1], Change::Retry(secs(9))).await;
@@ -51,7 +51,7 @@ pub async fn query_names_the_groups_and_who_has_their_seats(t: &Topic) {
         GroupSeen { name: named(name), waiting, seats, is_full: waiting > 0, pause: None, opens: None }
     };
     let b = seen("b", 0, "b-1", JobPlace::Delayed { due: t.in_ms(9_000) });
-    assert_eq!(groups(t, None, 10).await, GroupsPage { groups: vec![seen("a", 2, "a-1", running), b], more: false });
+    assert_eq!(groups(t, None, 10).await, GroupPage { groups: vec![seen("a", 2, "a-1", running), b], more: false });
     t.end("n", &claims[0], Change::Ack).await;
     let a = group(t, "a").await.expect("it has jobs");
     assert_eq!((a.waiting, a.seats.len(), a.is_full), (2, 0, false));
@@ -90,7 +90,7 @@ pub async fn group_waits_for_what_its_node_names(t: &Topic) {
     .enumerate()
     {
         let node = format!("n{n}");
-        t.linked(&node, on_blocked(text));
+        t.linked(&node, group_on_blocked(text));
         add(t, &["a-1", "a-2"]).await;
         t.run(&node, "a-1", change).await;
         assert_eq!(t.claimed_ids("m").await, [""; 0], "{text}");
@@ -102,11 +102,11 @@ pub async fn group_waits_for_what_its_node_names(t: &Topic) {
     }
 }
 
-/// A parked job keeps the seat that its node leaves it while `process_unacked` runs, until it is acked (rules 4, 25).
+/// A parked job keeps the seat that its node leaves it while `on_park_timeout` runs, until it is acked (rules 4, 25).
 pub async fn parked_job_stops_its_group_until_it_is_acked(t: &Topic) {
     limit(t, 1).await;
     for node in ["n", "m"] {
-        t.linked(node, on_blocked("park: wait"));
+        t.linked(node, group_on_blocked("park: wait"));
     }
     add(t, &["a-1", "a-2"]).await;
     t.run("n", "a-1", Change::Park).await;

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::producer::job;
 use super::topic::{FALLBACK, Topic};
-use dq::job::Deliver;
-use dq::store::step::{self, MOST_JOBS, USUAL_BYTES};
+use dq::job::Delivery;
+use dq::store::step::{self, DEFAULT_BYTES, MAX_JOBS};
 use dq::store::{Interest, NewJob, Signal, Signals};
 
 const MARKER: &str = "~marker-";
@@ -33,9 +33,9 @@ impl Subscriber {
     /// broadcasts that are due.
     pub(super) async fn received_all(&mut self, topic: &Topic) -> Vec<Signal> {
         let marker = format!("{MARKER}{}-{}", self.name, self.markers.fetch_add(1, Ordering::Relaxed));
-        topic.add_job(NewJob { deliver: Deliver::Broadcast, ..job(&marker) }).await;
+        topic.add_job(NewJob { deliver: Delivery::Broadcast, ..job(&marker) }).await;
         let request =
-            step::Publish { limit: MOST_JOBS, bytes: USUAL_BYTES, fallback: FALLBACK, expires_after: FALLBACK };
+            step::Publish { limit: MAX_JOBS, bytes: DEFAULT_BYTES, fallback: FALLBACK, expires_after: FALLBACK };
         let published = topic.link("marker").step(request).await.expect("publish is answered");
         assert!(published.published > 0, "the marker is published");
         let mut received = Vec::new();

@@ -6,8 +6,8 @@ use super::events::{add_in_state, ending};
 use super::producer::{command, delayed, job, replacing, retained, with_payload};
 use super::setting::limit_to;
 use super::topic::{Topic, id, ms, secs};
-use dq::job::{Deliver, JobId, State};
-use dq::store::step::{Change, USUAL_BYTES};
+use dq::job::{Delivery, JobId, State};
+use dq::store::step::{Change, DEFAULT_BYTES};
 use dq::store::{
     AddOutcome, CommandKind, CopyPlace, Due, ExportPart, JobCopy, Limit, LimitKind, NewJob, OnDuplicate, TopicChange,
 };
@@ -59,7 +59,7 @@ pub async fn ended_job_counts_as_existing_while_its_id_is_taken(t: &Topic) {
 pub async fn each_job_of_a_batch_takes_its_id_for_its_time(t: &Topic) {
     let for_secs = |name: &str, time| NewJob { unique_for: Some(secs(time)), ..job(name) };
     let generated = NewJob { id: JobId::generated(7, 7), generated: true, ..unique("x") };
-    let broadcast = NewJob { deliver: Deliver::Broadcast, ..for_secs("b", 9) };
+    let broadcast = NewJob { deliver: Delivery::Broadcast, ..for_secs("b", 9) };
     let batch = vec![
         for_secs("a", 5),
         job("free"),
@@ -84,7 +84,7 @@ pub async fn each_job_of_a_batch_takes_its_id_for_its_time(t: &Topic) {
 pub async fn deleted_job_leaves_its_id_taken(t: &Topic) {
     for verb in [CommandKind::Delete, CommandKind::Cancel] {
         for state in [State::Delayed, State::Unacked, State::Dead, State::Done] {
-            let name = format!("{}-{}", verb.word(), state.word());
+            let name = format!("{}-{}", verb.as_str(), state.as_str());
             add_in_state(t, &name, state).await;
             t.add_job(NewJob { on_duplicate: OnDuplicate::Replace, ..unique(&name) }).await;
             if state != State::Delayed {
@@ -105,7 +105,7 @@ pub async fn id_of_a_run_under_a_pending_end_stays_taken(t: &Topic) {
         (CommandKind::Ack, false, ENDED),
         (CommandKind::Ack, true, ENDED),
     ] {
-        let name = format!("{}-{fenced}", verb.word());
+        let name = format!("{}-{fenced}", verb.as_str());
         t.add_job(unique(&name)).await;
         let claim = t.claim("n", &name).await;
         t.command(verb, &name, fenced.then_some(claim.token.fence)).await;
@@ -130,7 +130,7 @@ pub async fn id_stays_taken_however_its_job_has_ended(t: &Topic) {
     }
     t.ack_outside("acked").await;
     t.advance(secs(7 * 24 * HOUR)).await;
-    let request = dq::store::step::Sweep { dead_kept: secs(HOUR), ..t.sweep_of("n", 10) };
+    let request = dq::store::step::Sweep { dead_retention: secs(HOUR), ..t.sweep_of("n", 10) };
     let dropped = t.sweep("n", request).await.claims.remove(0);
     t.end("n", &dropped, Change::Drop).await;
     for name in ["pruned", "done", "dropped", "acked"] {
@@ -183,11 +183,11 @@ pub async fn later_add_does_not_shorten_the_time_of_an_id(t: &Topic) {
 pub async fn taken_ids_wait_for_nothing(t: &Topic) {
     t.add_job(unique("ran")).await;
     t.run("n", "ran", Change::Ack).await;
-    t.set(limit_to(Limit::Waiting(1), "why")).await;
+    t.set(limit_to(Limit::MaxWaiting(1), "why")).await;
     t.add("waits").await;
     assert_eq!(known(t, "ran").await, ENDED);
     assert!(matches!(t.add_job(unique("refused")).await, AddOutcome::TopicFull(_)));
-    t.set(TopicChange::ClearLimit(LimitKind::Waiting)).await;
+    t.set(TopicChange::ClearLimit(LimitKind::MaxWaiting)).await;
     assert_eq!(t.add_job(job("refused")).await, AddOutcome::Added);
     assert_eq!(t.add_job(unique("waits")).await, AddOutcome::Exists(State::Delayed));
     t.delete("waits").await;
@@ -212,14 +212,14 @@ pub async fn copy_keeps_until_when_its_id_is_taken(t: &Topic) {
     t.add_job(unique("a")).await;
     let claim = t.claim("n", "a").await;
     t.add_all(vec![job("free"), unique("gone")]).await;
-    t.add_job(NewJob { deliver: Deliver::Broadcast, due: Due::After(secs(60)), ..unique("news") }).await;
+    t.add_job(NewJob { deliver: Delivery::Broadcast, due: Due::After(secs(60)), ..unique("news") }).await;
     t.delete("gone").await;
     let copies = t.export().await;
     let ends: Vec<_> = copies.iter().map(|copy| (copy.id.as_str(), copy.taken_until)).collect();
     assert_eq!(ends, [("free", None), ("a", Some(until)), ("news", Some(until))]);
     let other = t.beside("conformance", "moved").await;
     other.import(import_of(copies.clone(), OnDuplicate::Reject)).await;
-    assert_eq!(other.export_part(ExportPart::Broadcasts, 9, USUAL_BYTES).await, copies[2..]);
+    assert_eq!(other.export_part(ExportPart::Broadcasts, 9, DEFAULT_BYTES).await, copies[2..]);
     for claim in other.claims("n").await {
         other.end("n", &claim, Change::Ack).await;
     }

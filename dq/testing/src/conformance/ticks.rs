@@ -5,14 +5,14 @@ use super::copies::copy;
 use super::events::{NODE, add_in_state};
 use super::producer::{job, replacing, retained};
 use super::topic::{Topic, id, ms, secs};
-use dq::job::{Codec, Deliver, Metadata, Record, State};
-use dq::store::step::{Change, Claim, MOST_JOBS, Tick, TickJob, Verdict};
+use dq::job::{Codec, Delivery, Metadata, Record, State};
+use dq::store::step::{Change, Claim, MAX_JOBS, Tick, TickJob, Verdict};
 use dq::store::{ChangeKind, ChangeVerdict, CopyPlace, JobChange, JobPlace, NewJob, StoreError};
 use dq::time::Timestamp;
 
 /// A job of a tick whose payload is its id, due long ago.
 pub(super) fn new(name: &str) -> TickJob {
-    TickJob { id: id(name), due: Timestamp::EPOCH, deliver: Deliver::Queue, record: job(name).record }
+    TickJob { id: id(name), due: Timestamp::EPOCH, deliver: Delivery::Queue, record: job(name).record }
 }
 
 /// The record of the schedule after its tick.
@@ -111,7 +111,7 @@ pub async fn tick_adds_nothing_until_the_last_job_has_ended(t: &Topic) {
 /// A last job that is DEAD or DONE has not ended while its broadcast waits, and neither has one whose broadcast alone is left (rule 30).
 pub async fn tick_waits_for_the_broadcast_of_the_last_job(t: &Topic) {
     for change in [Change::Dead, Change::Ack, Change::Drop] {
-        t.add_job(NewJob { deliver: Deliver::Both, ..retained("last") }).await;
+        t.add_job(NewJob { deliver: Delivery::Both, ..retained("last") }).await;
         let last = t.claim("n", "last").await;
         t.end("n", &last, change.clone()).await;
         for (name, is_added) in [("early", false), ("a", true)] {
@@ -149,13 +149,13 @@ pub async fn tick_sees_what_its_request_has_ended(t: &Topic) {
 /// The jobs of ticks count among those that a request may touch (rule 5).
 pub async fn tick_over_the_limit_changes_nothing(t: &Topic) {
     let claim = t.running("n", "s").await;
-    let jobs = (0..MOST_JOBS).map(|n| new(&format!("{n:04}"))).collect();
+    let jobs = (0..MAX_JOBS).map(|n| new(&format!("{n:04}"))).collect();
     let request = t.settle_of("n", &claim, Change::Tick(Box::new(tick(t, jobs))));
     assert!(matches!(t.link("n").step(request).await, Err(StoreError::OverLimit { .. })));
     assert_eq!((t.state("0000").await, t.state("s").await), (None, Some(State::Running)));
-    let jobs = (1..MOST_JOBS).map(|n| new(&format!("{n:04}"))).collect();
+    let jobs = (1..MAX_JOBS).map(|n| new(&format!("{n:04}"))).collect();
     assert_eq!(settle(t, &claim, tick(t, jobs)).await, Verdict::Done);
-    assert_eq!(t.counts().await.delayed, MOST_JOBS);
+    assert_eq!(t.counts().await.delayed, MAX_JOBS);
 }
 
 /// The last tick adds its jobs and removes the schedule (rule 30).
@@ -195,7 +195,7 @@ pub async fn jobs_of_a_tick_go_where_they_should(t: &Topic) {
     let claim = t.running("n", "s").await;
     let mut subscriber = t.subscribe("n").await;
     let to = |name: &str, deliver| TickJob { deliver, due: t.in_ms(0), ..new(name) };
-    let jobs = vec![to("queue", Deliver::Queue), to("broadcast", Deliver::Broadcast), to("both", Deliver::Both)];
+    let jobs = vec![to("queue", Delivery::Queue), to("broadcast", Delivery::Broadcast), to("both", Delivery::Both)];
     assert_eq!(settle(t, &claim, tick(t, jobs)).await, Verdict::Done);
     assert_eq!(t.claimed_ids("n").await, ["both", "queue"]);
     publish(t, "n", 10).await;
@@ -239,7 +239,7 @@ pub async fn schedules_are_listed_in_order(t: &Topic) {
     assert_eq!(schedules(t, None, 2).await, ["dq:schedule:a", "dq:schedule:b"]);
     assert_eq!(schedules(t, Some("dq:schedule:b"), 2).await, ["dq:schedule:c", "dq:schedule:d"]);
     assert_eq!(schedules(t, Some("dq:schedule:d"), 2).await, [""; 0]);
-    assert!(t.store.schedules(&t.key, None, MOST_JOBS + 1).await.is_err());
+    assert!(t.store.schedules(&t.key, None, MAX_JOBS + 1).await.is_err());
 }
 
 /// A schedule is listed from its add or import until its last tick, or until a command removes it (rule 30).

@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 use super::producer::{answered, job};
 use super::topic::{LEASE, Topic, done, id};
 use dq::job::{JobId, Sequence, State};
-use dq::store::step::{Change, Reconcile, Settle, Transfer, USUAL_BYTES, Verdict};
+use dq::store::step::{Change, DEFAULT_BYTES, Reconcile, Settle, Transfer, Verdict};
 use dq::store::{AddOutcome, CommandKind, Link, Numbered};
 
 /// Claims until no job is due, seven at a time.
@@ -74,7 +74,7 @@ pub async fn outcomes_sent_at_once_count_once(t: &Topic) {
         let outcomes = vec![claim.outcome(Change::Rollback)];
         senders.spawn(async move {
             let settled = link
-                .step(Settle { last_seen, lease: LEASE, bytes: USUAL_BYTES, outcomes })
+                .step(Settle { last_seen, lease: LEASE, bytes: DEFAULT_BYTES, outcomes })
                 .await
                 .expect("settle is answered");
             settled.verdicts[0] == Verdict::Done

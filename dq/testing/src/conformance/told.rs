@@ -3,7 +3,7 @@
 use super::subscriber::Subscriber;
 use super::topic::{FALLBACK, LEASE, Topic, ms, secs};
 use dq::store::Signal;
-use dq::store::step::{Change, LONGEST_LEASE, Role, Transfer};
+use dq::store::step::{Change, MAX_LEASE, Role, Transfer};
 
 /// The watcher `w`, the standby watcher `s`, and `o`, which has no role.
 async fn nodes(t: &Topic) -> [Subscriber; 3] {
@@ -87,10 +87,10 @@ pub async fn leases_are_told_once_until_the_told_one_ends(t: &Topic) {
 pub async fn lease_that_ends_before_the_told_one_is_told(t: &Topic) {
     let mut nodes = nodes(t).await;
     t.add("long").await;
-    let lease = LONGEST_LEASE + secs(60);
+    let lease = MAX_LEASE + secs(60);
     t.transfer_with("o", Transfer { lease, ..t.transfer_of("o", 1) }).await;
     let received = nodes[0].received_all(t).await;
-    assert!(received.contains(&Signal::Lease(t.node("o"), LONGEST_LEASE)), "{received:?}");
+    assert!(received.contains(&Signal::Lease(t.node("o"), MAX_LEASE)), "{received:?}");
     t.running("n", "a").await;
     assert_eq!(told(t, &mut nodes).await, only(0, "n"));
 }

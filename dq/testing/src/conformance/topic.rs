@@ -16,9 +16,9 @@ use std::time::Duration;
 use super::fixture::StoreFixture;
 use dq::job::{AppName, Isolation, JobId, KeptState, Metadata, NodeId, ProducerId, Sequence, TopicKey, TopicName};
 use dq::store::step::{
-    Change, Claim, Exhaust, Isolate, LeaseStatus, MOST_JOBS, Note, NoteVerdict, Noting, Outcome, Reclaim, Reclaimed,
-    Reconcile, Reconciled, Release, Renew, Scan, Scanned, Sequenced, Settle, Settled, Sweep, Swept, Transfer,
-    Transferred, USUAL_BYTES, Verdict, Wake,
+    Change, Claim, DEFAULT_BYTES, Exhaust, Isolate, LeaseStatus, MAX_JOBS, Note, NoteVerdict, Noting, Outcome, Reclaim,
+    Reclaimed, Reconcile, Reconciled, Release, Renew, Scan, Scanned, Sequenced, Settle, Settled, Sweep, Swept,
+    Transfer, Transferred, Verdict, Wake,
 };
 use dq::store::{Link, LinkOptions, Producer, Store};
 use dq::time::Timestamp;
@@ -215,14 +215,14 @@ impl Topic {
     /// A settle of one job as this node would send it.
     pub fn settle_of(&self, node: &str, claim: &Claim, change: Change) -> Settle {
         let outcomes = vec![claim.outcome(change)];
-        Settle { last_seen: self.last_seen(node), lease: LEASE, bytes: USUAL_BYTES, outcomes }
+        Settle { last_seen: self.last_seen(node), lease: LEASE, bytes: DEFAULT_BYTES, outcomes }
     }
 
     /// A sweep as this node would send it: UNACKED for 7 days, DEAD for 30 days, at most 100,000 DEAD jobs.
     pub fn sweep_of(&self, node: &str, limit: usize) -> Sweep {
-        let (last_seen, bytes, lease, day) = (self.last_seen(node), USUAL_BYTES, LEASE, secs(24 * 3600));
-        let (unacked_age, dead_kept, dead_most, done_most) = (7 * day, 30 * day, 100_000, None);
-        Sweep { last_seen, limit, bytes, lease, unacked_age, dead_kept, dead_most, done_most }
+        let (last_seen, bytes, lease, day) = (self.last_seen(node), DEFAULT_BYTES, LEASE, secs(24 * 3600));
+        let (park_timeout, dead_retention, dead_max, done_max) = (7 * day, 30 * day, 100_000, None);
+        Sweep { last_seen, limit, bytes, lease, park_timeout, dead_retention, dead_max, done_max }
     }
 
     async fn check_answer(&self, node: &str, lease_status: LeaseStatus) {
@@ -249,7 +249,7 @@ impl Topic {
 
     /// Claims all jobs that are due. Returns those with equal due times, whose order no store promises, in order of their ids.
     pub async fn claims(&self, node: &str) -> Vec<Claim> {
-        let mut claims = self.transfer(node, MOST_JOBS).await.claims;
+        let mut claims = self.transfer(node, MAX_JOBS).await.claims;
         assert!(claims.is_sorted_by_key(|claim| claim.token.due), "claims come earliest due first: {claims:?}");
         claims.sort_by_key(|claim| (claim.token.due, claim.id.clone()));
         claims
@@ -287,7 +287,7 @@ impl Topic {
 
     /// Settles these outcomes.
     pub async fn settle_all(&self, node: &str, outcomes: Vec<Outcome>) -> Settled {
-        let request = Settle { last_seen: self.last_seen(node), lease: LEASE, bytes: USUAL_BYTES, outcomes };
+        let request = Settle { last_seen: self.last_seen(node), lease: LEASE, bytes: DEFAULT_BYTES, outcomes };
         let answer = self.link(node).step(request).await.expect("settle is answered");
         self.check_answer(node, answer.lease_status).await;
         answer
@@ -367,7 +367,7 @@ impl Topic {
 
     /// Reconciles with one page that has room for all rows.
     pub async fn reconcile(&self, node: &str) -> Reconciled {
-        let request = Reconcile { last_seen: self.last_seen(node), after: None, limit: MOST_JOBS };
+        let request = Reconcile { last_seen: self.last_seen(node), after: None, limit: MAX_JOBS };
         let answer = done(self.link(node).step(request).await.expect("reconcile is answered"));
         self.receive(node, answer.lease_status.sequence);
         self.check_answer(node, answer.lease_status).await;
@@ -376,7 +376,7 @@ impl Topic {
 
     /// Node `by` reclaims rows of `node`, whose lease it saw end at `seen`.
     pub async fn reclaim(&self, by: &str, node: &str, seen: Timestamp, limit: usize) -> Reclaimed {
-        let request = Reclaim { node: self.node(node), seen, limit, bytes: USUAL_BYTES, max_crashes: MAX_CRASHES };
+        let request = Reclaim { node: self.node(node), seen, limit, bytes: DEFAULT_BYTES, max_crashes: MAX_CRASHES };
         let answer = self.link(by).step(request).await.expect("reclaim is answered");
         self.audit_step().await;
         answer
@@ -387,7 +387,7 @@ impl Topic {
         self.advance(LEASE + ms(1)).await;
         let seen = self.lease(node).await.expect("a node that crashes holds jobs");
         let held = self.rows(node).await.len();
-        assert_eq!(self.reclaim("reclaimer", node, seen, MOST_JOBS).await, Reclaimed { moved: held, left: 0 });
+        assert_eq!(self.reclaim("reclaimer", node, seen, MAX_JOBS).await, Reclaimed { moved: held, left: 0 });
     }
 
     /// Ends a node cleanly.
@@ -411,7 +411,7 @@ impl Topic {
 
     /// Claims this job, which must be the only one that has been UNACKED for seven days.
     pub async fn claim_unacked(&self, node: &str, only: &str) -> Claim {
-        let mut claims = self.sweep(node, self.sweep_of(node, MOST_JOBS)).await.claims;
+        let mut claims = self.sweep(node, self.sweep_of(node, MAX_JOBS)).await.claims;
         assert_eq!(ids(&claims), [only], "what {node} claimed");
         claims.remove(0)
     }

@@ -165,7 +165,7 @@ pub async fn sequence_number_is_kept_for_a_day(t: &Topic) {
 /// A transfer claims DELAYED jobs only (step `transfer`).
 pub async fn transfer_takes_delayed_jobs_only(t: &Topic) {
     for state in [State::Unacked, State::Dead, State::Done] {
-        super::events::add_in_state(t, state.word(), state).await;
+        super::events::add_in_state(t, state.as_str(), state).await;
     }
     t.advance(secs(365 * 24 * 3_600)).await;
     assert_eq!(t.claimed_ids("n").await, [""; 0]);

@@ -4,8 +4,8 @@ use super::changes::update;
 use super::events::{NODE, add_in_state, ending};
 use super::producer::{delayed, job};
 use super::topic::{Topic, ms, secs};
-use dq::job::{Cause, Codec, Deliver, GroupName, KeptState, Metadata, Record, State};
-use dq::store::step::{Change, USUAL_BYTES};
+use dq::job::{Cause, Codec, Delivery, GroupName, KeptState, Metadata, Record, State};
+use dq::store::step::{Change, DEFAULT_BYTES};
 use dq::store::{AddOutcome, ChangeKind, ChangeVerdict, Due, JobPlace, NewJob, OptionChange};
 
 /// An update gives a DELAYED job another payload, and changes nothing else of it but its version (rule 28).
@@ -20,7 +20,7 @@ pub async fn delayed_job_gets_another_payload(t: &Topic) {
 
 /// The same of a broadcast that waits (rules 24, 28).
 pub async fn waiting_broadcast_gets_another_payload(t: &Topic) {
-    let new = NewJob { deliver: Deliver::Broadcast, ..delayed("a", secs(9)) };
+    let new = NewJob { deliver: Delivery::Broadcast, ..delayed("a", secs(9)) };
     assert_eq!(t.add_job(new).await, AddOutcome::Added);
     let due = t.in_ms(9_000);
     assert_eq!(t.changed("a", update("new")).await.due, Some(due));
@@ -79,7 +79,7 @@ pub async fn payload_may_grow_and_shrink(t: &Topic) {
 pub async fn updated_records_count_with_their_size(t: &Topic) {
     for n in 0..4 {
         t.add_later(&format!("j{n}"), ms(n + 1)).await;
-        t.changed(&format!("j{n}"), update(&"x".repeat(USUAL_BYTES / 2))).await;
+        t.changed(&format!("j{n}"), update(&"x".repeat(DEFAULT_BYTES / 2))).await;
     }
     t.advance(secs(1)).await;
     t.enter("n").await;
@@ -171,7 +171,7 @@ pub async fn job_gets_other_options(t: &Topic) {
 pub async fn options_are_changed_where_a_payload_is(t: &Topic) {
     let unknown = t.change("a", ChangeKind::Options(options())).await;
     assert_eq!((unknown.found, unknown.verdict), (None, ChangeVerdict::Refused));
-    for deliver in [Deliver::Broadcast, Deliver::Both] {
+    for deliver in [Delivery::Broadcast, Delivery::Both] {
         t.add_job(NewJob { deliver, ..delayed("a", secs(9)) }).await;
         let before = t.metadata("a").await;
         t.changed("a", ChangeKind::Options(options())).await;

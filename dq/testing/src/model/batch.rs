@@ -61,8 +61,8 @@ impl ClusterState {
             Setting::Resume => TopicChange::Resume { group: None },
             Setting::Undrain => TopicChange::Undrain,
             Setting::Delay(delay) => TopicChange::Delay(delay.map(ms)),
-            Setting::Waiting(None) => TopicChange::ClearLimit(LimitKind::Waiting),
-            Setting::Waiting(Some(jobs)) => TopicChange::Limit { limit: Limit::Waiting(jobs), reason: reason() },
+            Setting::Waiting(None) => TopicChange::ClearLimit(LimitKind::MaxWaiting),
+            Setting::Waiting(Some(jobs)) => TopicChange::Limit { limit: Limit::MaxWaiting(jobs), reason: reason() },
             Setting::Drain => TopicChange::Drain { reason: reason() },
             Setting::Pause(until) => TopicChange::Pause {
                 group: None,

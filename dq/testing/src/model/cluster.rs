@@ -8,8 +8,8 @@ use super::exchange::{Exchange, ModelAnswer, ModelRequest};
 use super::operation::{self, By, JOBS, LeaseEnd, NODES, Number, Operation, PRODUCERS, Run};
 use dq::job::{Isolation, JobId, Metadata, NodeId, ProducerId, Record, Sequence, State, Token};
 use dq::store::step::{
-    Exhaust, Isolate, MOST_JOBS, Note, Noting, Publish, Reclaim, Reconcile, Release, Renew, RowCursor, Sequenced,
-    Settle, Sweep, Transfer, USUAL_BYTES, Wake,
+    DEFAULT_BYTES, Exhaust, Isolate, MAX_JOBS, Note, Noting, Publish, Reclaim, Reconcile, Release, Renew, RowCursor,
+    Sequenced, Settle, Sweep, Transfer, Wake,
 };
 use dq::store::{self, Batch, TopicCounts};
 use dq::testing::seam::{Row, View};
@@ -194,7 +194,7 @@ impl ClusterState {
         let sequence = |n: &NodeId, sequence: operation::Sequence| self.sequence(n, sequence);
         match operation {
             Operation::Transfer { node: n, sequence: t, limit, lease, lookahead, .. } => {
-                let limit = whole(*limit, &self.topic.times(State::Delayed)).min(MOST_JOBS);
+                let limit = whole(*limit, &self.topic.times(State::Delayed)).min(MAX_JOBS);
                 let transfer = Transfer::new(sequence(&node(*n), *t), limit, ms(*lease));
                 let transfer = Transfer { fallback: FALLBACK, lookahead: ms(*lookahead), ..transfer };
                 ModelRequest::Step(node(*n), transfer.into())
@@ -206,7 +206,7 @@ impl ClusterState {
                 let outcomes = outcomes.map(|it| self.outcome(it)).collect();
                 ModelRequest::Step(
                     n.clone(),
-                    Settle { last_seen: sequence(&n, *t), lease: ms(15_000), bytes: USUAL_BYTES, outcomes }.into(),
+                    Settle { last_seen: sequence(&n, *t), lease: ms(15_000), bytes: DEFAULT_BYTES, outcomes }.into(),
                 )
             }
             Operation::Renew { node: n, sequence: t, lease } => {
@@ -246,36 +246,38 @@ impl ClusterState {
                 let first = self.topic.expired().filter(|(of, _)| **of != node(*n)).min_by_key(|(_, end)| *end);
                 let of = first.filter(|_| *of == NODES).map_or(other, |(of, _)| of.clone());
                 let seen = self.lease_end(&of, *seen);
-                let reclaim = Reclaim { node: of, seen, limit: *limit, bytes: USUAL_BYTES, max_crashes: *max_crashes };
+                let reclaim =
+                    Reclaim { node: of, seen, limit: *limit, bytes: DEFAULT_BYTES, max_crashes: *max_crashes };
                 ModelRequest::Step(node(*n), reclaim.into())
             }
             Operation::Release { node: n, sequence } => {
                 ModelRequest::Step(node(*n), Release { last_seen: self.sequence(&node(*n), *sequence) }.into())
             }
-            Operation::Sweep { node: n, sequence, limit, unacked_age, dead_kept, most: (dead_most, done_most) } => {
+            Operation::Sweep { node: n, sequence, limit, park_timeout, dead_retention, most: (dead_max, done_max) } => {
                 let last_seen = self.sequence(&node(*n), *sequence);
                 let [unacked, dead, done] =
                     [State::Unacked, State::Dead, State::Done].map(|state| self.topic.times(state));
                 let kept = |most: usize, times: &[_]| times.len() - whole(times.len().saturating_sub(most), times);
-                let (dead_most, done_most) = (kept(*dead_most, &dead), done_most.map(|most| kept(most, &done)));
+                let (dead_max, done_max) = (kept(*dead_max, &dead), done_max.map(|most| kept(most, &done)));
                 let mut limit = *limit;
                 while let Some(more) = [&unacked, &dead, &done].map(|times| whole(limit, times)).into_iter().max()
                     && more > limit
                 {
                     limit = more;
                 }
-                let (limit, bytes, lease) = (limit.min(MOST_JOBS), USUAL_BYTES, ms(15_000));
-                let (unacked_age, dead_kept) = (ms(*unacked_age), ms(*dead_kept));
-                let sweep = Sweep { last_seen, limit, bytes, lease, unacked_age, dead_kept, dead_most, done_most };
+                let (limit, bytes, lease) = (limit.min(MAX_JOBS), DEFAULT_BYTES, ms(15_000));
+                let (park_timeout, dead_retention) = (ms(*park_timeout), ms(*dead_retention));
+                let sweep = Sweep { last_seen, limit, bytes, lease, park_timeout, dead_retention, dead_max, done_max };
                 ModelRequest::Step(node(*n), sweep.into())
             }
             Operation::Publish { node: n, limit, expires_after } => {
                 let mut due: Vec<_> = self.topic.view.broadcasts.values().map(|(due, _)| *due).collect();
                 due.sort();
-                let limit = whole(*limit, &due).min(MOST_JOBS);
+                let limit = whole(*limit, &due).min(MAX_JOBS);
                 ModelRequest::Step(
                     node(*n),
-                    Publish { limit, bytes: USUAL_BYTES, fallback: FALLBACK, expires_after: ms(*expires_after) }.into(),
+                    Publish { limit, bytes: DEFAULT_BYTES, fallback: FALLBACK, expires_after: ms(*expires_after) }
+                        .into(),
                 )
             }
             Operation::Wake { node: n } => ModelRequest::Step(node(*n), Wake.into()),

@@ -12,8 +12,8 @@ use super::operation::{
     AddItem, Batch, By, Change, ChangeItem, CommandItem, Due, Fence, JOBS, LeaseEnd, NODES, Number, Operation,
     OutcomeItem, PRODUCERS, Run, Sequence, Setting, Token, Version, What,
 };
-use dq::job::{Deliver, Priority, State};
-use dq::store::step::MOST_JOBS;
+use dq::job::{Delivery, Priority, State};
+use dq::store::step::MAX_JOBS;
 use dq::store::{CommandKind, OnDuplicate};
 
 /// The operations that may come next.
@@ -83,7 +83,7 @@ fn by() -> impl Strategy<Value = By> {
 }
 
 fn limit() -> impl Strategy<Value = usize> {
-    prop_oneof![3 => Just(MOST_JOBS), 2 => 1..4_usize]
+    prop_oneof![3 => Just(MAX_JOBS), 2 => 1..4_usize]
 }
 
 /// In ms; one is longer than the longest lease.
@@ -188,8 +188,8 @@ fn transfer() -> impl Strategy<Value = Operation> {
     })
 }
 
-fn deliver() -> impl Strategy<Value = Deliver> {
-    prop_oneof![6 => Just(Deliver::Queue), 1 => Just(Deliver::Broadcast), 2 => Just(Deliver::Both)]
+fn deliver() -> impl Strategy<Value = Delivery> {
+    prop_oneof![6 => Just(Delivery::Queue), 1 => Just(Delivery::Broadcast), 2 => Just(Delivery::Both)]
 }
 
 fn tick() -> impl Strategy<Value = Change> {
@@ -251,12 +251,12 @@ fn sweep() -> impl Strategy<Value = Operation> {
     let kept = || select(vec![1_000_000, 2_000, 0]);
     let most = (select(vec![100, 1, 0]), select(vec![None, Some(1), Some(0)]));
     let all = (node(), sequence(), limit(), select(vec![0, 0, 2_000]), kept(), most);
-    all.prop_map(|(node, sequence, limit, unacked_age, dead_kept, most)| Operation::Sweep {
+    all.prop_map(|(node, sequence, limit, park_timeout, dead_retention, most)| Operation::Sweep {
         node,
         sequence,
         limit,
-        unacked_age,
-        dead_kept,
+        park_timeout,
+        dead_retention,
         most,
     })
 }

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use dq::job::{Deliver, Priority};
+use dq::job::{Delivery, Priority};
 use dq::store::{CommandKind, OnDuplicate};
 
 /// The numbers of jobs, nodes and producers.
@@ -96,8 +96,8 @@ pub(super) enum Operation {
         node: u8,
         sequence: Sequence,
         limit: usize,
-        unacked_age: u64,
-        dead_kept: u64,
+        park_timeout: u64,
+        dead_retention: u64,
         most: (usize, Option<usize>),
     },
     Publish {
@@ -142,7 +142,7 @@ pub(super) struct AddItem {
     pub(super) expires_after: Option<u64>,
     pub(super) retain: u64,
     pub(super) on_duplicate: OnDuplicate,
-    pub(super) deliver: Deliver,
+    pub(super) deliver: Delivery,
     pub(super) priority: Priority,
     /// For how long the id stays taken, in ms.
     pub(super) unique_for: Option<u64>,
@@ -241,7 +241,7 @@ pub(super) enum Change {
         next: Option<i64>,
         /// The job of the tick, and where it goes.
         adds: u8,
-        deliver: Deliver,
+        deliver: Delivery,
         /// No job is added until this one has ended.
         unless: Option<u8>,
     },
@@ -328,8 +328,8 @@ impl Ending {
         operations.extend(self.acked.then(|| all(CommandKind::Ack)));
         operations.extend(each().map(back));
         operations.push(Operation::End);
-        let (limit, dead_kept, most) = (1_000, 1_000_000_000, (100, None));
-        operations.push(Operation::Sweep { node: 1, sequence, limit, unacked_age: 0, dead_kept, most });
+        let (limit, dead_retention, most) = (1_000, 1_000_000_000, (100, None));
+        operations.push(Operation::Sweep { node: 1, sequence, limit, park_timeout: 0, dead_retention, most });
         if self.crashed {
             operations.push(Operation::End);
             operations.push(Operation::Reclaim { node: 0, of: 1, seen: LeaseEnd::Right, limit: 1_000, max_crashes: 9 });

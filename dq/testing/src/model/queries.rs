@@ -8,7 +8,7 @@ use super::exchange::{Connections, ModelAnswer};
 use super::operation::{AGEING, JOBS};
 use dq::job::{NodeId, State};
 use dq::store::Answer::{Publish, Reconcile, Sweep, Transfer};
-use dq::store::step::{Claim, Scan, Sequenced, Transferred, USUAL_BYTES};
+use dq::store::step::{Claim, DEFAULT_BYTES, Scan, Sequenced, Transferred};
 use dq::store::{PageRequest, StoreError, Stored, TopicCounts};
 use dq::time::Timestamp;
 
@@ -37,7 +37,7 @@ impl Shown {
         for (state, jobs) in &mut pages {
             let mut after = None;
             loop {
-                let request = PageRequest { state: *state, after: after.take(), limit: 3, bytes: USUAL_BYTES };
+                let request = PageRequest { state: *state, after: after.take(), limit: 3, bytes: DEFAULT_BYTES };
                 let page = store.page(&key, request).await?;
                 jobs.extend(page.jobs);
                 // A page that leads to itself shows jobs twice, and the comparison finds that.

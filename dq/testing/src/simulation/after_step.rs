@@ -11,7 +11,7 @@ use dq::environment::StoreClock as _;
 use dq::job::TopicKey;
 
 /// The most steps of a run, a hundred times as many as most runs have.
-const MOST_STEPS: u64 = 60_000;
+const MAX_STEPS: u64 = 60_000;
 
 impl Sim {
     /// The checker compares what a step did in a topic with what is allowed.
@@ -39,7 +39,7 @@ impl Sim {
         self.keep_step(key, &checker);
         self.check_permits(&mut checker, micros);
         if self.is_endless(&checker) {
-            checker.bad(format!("ENDLESS: {MOST_STEPS} steps, and the nodes send more requests"));
+            checker.bad(format!("ENDLESS: {MAX_STEPS} steps, and the nodes send more requests"));
         }
         drop(checker);
         Arc::clone(&self.workload).stepped(self, key, &did);
@@ -47,7 +47,7 @@ impl Sim {
 
     /// Returns whether nodes send requests without end. Users' programs may have many jobs.
     fn is_endless(&self, checker: &Checker) -> bool {
-        checker.steps > MOST_STEPS && !self.workload.is_program()
+        checker.steps > MAX_STEPS && !self.workload.is_program()
     }
 
     pub(super) fn after_step(self: &Arc<Self>) {

@@ -18,8 +18,8 @@ use super::units::SECOND;
 use dq::config::NodeSettings;
 use dq::job::{Codec, Isolation, JobId, Metadata, NodeId, ProducerId, Record, Sequence, State, TopicKey};
 use dq::store::step::{
-    Change, Claim, Isolate, LeaseStatus, NoteVerdict, Noted, Outcome, Reconcile, Release, Renew, Sequenced, Settle,
-    Transfer, USUAL_BYTES,
+    Change, Claim, DEFAULT_BYTES, Isolate, LeaseStatus, NoteVerdict, Noted, Outcome, Reconcile, Release, Renew,
+    Sequenced, Settle, Transfer,
 };
 use dq::store::{
     Answer, Command, CommandKind, Link, LinkOptions, NewJob, Numbered, OnDuplicate, Pending, Producer, Request,
@@ -238,7 +238,7 @@ impl Sim {
             };
             let last_seen = done.lease_status.sequence;
             let outcomes = done.claims.iter().map(|claim| claim.outcome(Change::Ack)).collect();
-            answer_of(link.step(Settle { last_seen, lease, bytes: USUAL_BYTES, outcomes }))?;
+            answer_of(link.step(Settle { last_seen, lease, bytes: DEFAULT_BYTES, outcomes }))?;
             answer_of(link.step(Release { last_seen })).map(drop)
         };
         let counted: Result<_, StoreError> = count();
@@ -256,7 +256,7 @@ impl Sim {
             let settle = Settle {
                 last_seen: Sequence::default(),
                 lease: Duration::ZERO,
-                bytes: USUAL_BYTES,
+                bytes: DEFAULT_BYTES,
                 outcomes: vec![outcome],
             };
             drop(self.store().link(key, &row.node).step(settle));

@@ -56,7 +56,7 @@ impl Sim {
         batch: Numbered<NewJob>,
     ) -> Result<BatchAnswer<AddOutcome>, StoreError> {
         let state = lock(&self.checker_of(key)).state().clone();
-        let waiting = || lifted(&state, LimitKind::Waiting).or_else(|| lifted(&state, LimitKind::GroupWaiting));
+        let waiting = || lifted(&state, LimitKind::MaxWaiting).or_else(|| lifted(&state, LimitKind::GroupMaxWaiting));
         let (open, close) = if without("drain")
             && let Some(drain) = state.drain.clone()
         {
@@ -110,7 +110,7 @@ impl Sim {
                 (TopicChange::Undrain, TopicChange::Drain { reason: state.drain.clone()?.reason })
             }
             RequestKind::Transfer if without("slots") && waits(State::Delayed, Duration::ZERO) => {
-                lifted(state, LimitKind::Concurrency)?
+                lifted(state, LimitKind::ClusterConcurrency)?
             }
             RequestKind::Transfer
                 if without("rate")

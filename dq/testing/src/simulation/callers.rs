@@ -18,11 +18,11 @@ use super::units::MS;
 use super::version::{FAILING, KILLER, SLOW, payload};
 use dq::config::NodeSettings;
 use dq::environment::Runtime;
-use dq::job::{Deliver, Priority, TopicKey};
-use dq::provider::{Added, Addition, CallError, JobOptions, Provider, Refusal, TopicProvider};
+use dq::job::{Delivery, Priority, TopicKey};
+use dq::provider::{Added, AddedHow, CallError, JobOptions, Provider, Refusal, TopicProvider};
 
 /// The most jobs that one act of a caller adds.
-pub(super) const MOST_ADDS: u64 = 64;
+pub(super) const MAX_ADDS: u64 = 64;
 
 impl Sim {
     /// Starts a program that adds jobs and sends commands.
@@ -69,7 +69,7 @@ impl Sim {
                 Profile::Large => 8,
                 _ => random.pick(&[1, 1, 1, 2]),
             };
-            let adds = (0..many).map(|nth| (number * MOST_ADDS + nth, self.version_flags(random)));
+            let adds = (0..many).map(|nth| (number * MAX_ADDS + nth, self.version_flags(random)));
             let adds: Vec<_> = adds.map(|(number, flags)| (number * 8) | flags).collect();
             join_all(adds.into_iter().map(|version| self.add(&provider, topic, version, random))).await;
             return;
@@ -138,7 +138,7 @@ impl Sim {
         }
         if self.settings().profile == Profile::Broadcasts && random.chance(0.6) {
             let both = random.chance(0.3);
-            add = add.deliver(if both { Deliver::Both } else { Deliver::Broadcast });
+            add = add.deliver(if both { Delivery::Both } else { Delivery::Broadcast });
         }
         let added = match on_duplicate {
             0 => add.await,
@@ -159,7 +159,7 @@ impl Sim {
     ) {
         let delay = Duration::from_millis(delay.max(1));
         let id = self.id(self.keys.iter().position(|other| other == key).unwrap_or_default() as u64, random);
-        let mut add = provider.add_or_extend_json(payload(version, size)).id(id).by(delay);
+        let mut add = provider.add_or_extend_json(payload(version, size)).id(id).after(delay);
         if random.chance(0.6) {
             add = add.at_most(delay * random.between(1, 4) as u32);
         }
@@ -168,7 +168,7 @@ impl Sim {
 
     fn answered(&self, key: &TopicKey, version: u64, added: Result<Added, CallError>) {
         let result = match added {
-            Ok(Added { how: Addition::Kept(_) | Addition::KeptDeleted, .. }) => AddResult::Exists,
+            Ok(Added { how: AddedHow::Kept(_) | AddedHow::KeptDeleted, .. }) => AddResult::Exists,
             Ok(_) => AddResult::Added,
             Err(error) => result_of(&error),
         };

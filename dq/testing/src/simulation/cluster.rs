@@ -19,7 +19,7 @@ use super::units::{MS, SECOND, START};
 use dq::environment::{Clock, StoreClock};
 
 /// The longest line of a log, in characters.
-const LONGEST_LINE: usize = 20_000;
+const MAX_LINE: usize = 20_000;
 
 type Slot = Arc<Mutex<Option<Waker>>>;
 
@@ -184,7 +184,7 @@ impl ClusterState {
             let now = self.now();
             let mut text = text();
             // Payloads may be large.
-            if let Some((end, _)) = text.char_indices().nth(LONGEST_LINE) {
+            if let Some((end, _)) = text.char_indices().nth(MAX_LINE) {
                 text.truncate(end);
             }
             lock(log).push(format!("{:>4}.{:06} {text}", now / SECOND, now % SECOND));

@@ -12,10 +12,10 @@ use super::altered::answer_of;
 use super::rules::without;
 use super::sim::{Sim, key};
 use super::sync::lock;
-use dq::job::{BadName, DelayJob, JobId, ProducerId, TopicKey, TopicName};
+use dq::job::{DelayJob, InvalidName, JobId, ProducerId, TopicKey, TopicName};
 use dq::store::step::{Settle, Settled, Verdict};
 use dq::store::{
-    BatchAnswer, Command, CommandKind, FollowUpBatch, FollowUpOutcome, FollowUps, Numbered, OutboxEntry,
+    BatchAnswer, Command, CommandKind, FollowUpBatch, FollowUpBatches, FollowUpOutcome, Numbered, OutboxEntry,
     OutboxPosition, Packed, Producer, Query, QueryReply, Repair, Store as _, StoreError,
 };
 
@@ -35,13 +35,13 @@ pub(super) struct FollowUp {
 impl DelayJob for FollowUp {
     const TOPIC: &'static str = TARGET;
 
-    fn job_id(&self) -> Option<Result<JobId, BadName>> {
+    fn job_id(&self) -> Option<Result<JobId, InvalidName>> {
         Some(JobId::new(format!("after-{}-{}", self.version, self.run)))
     }
 }
 
 /// The ids of the jobs that these follow-ups add.
-fn ids_of(follow_ups: &FollowUps) -> Vec<JobId> {
+fn ids_of(follow_ups: &FollowUpBatches) -> Vec<JobId> {
     let batch = |(_, batch): &(TopicName, Packed)| match batch.batch() {
         Ok(FollowUpBatch::Add(jobs)) => jobs.into_iter().map(|job| job.id).collect(),
         _ => Vec::new(),
@@ -51,7 +51,7 @@ fn ids_of(follow_ups: &FollowUps) -> Vec<JobId> {
 
 /// An entry in the place of this one, which adds nothing.
 fn nothing_for(entry: &OutboxEntry) -> OutboxEntry {
-    let mut none = FollowUps::default();
+    let mut none = FollowUpBatches::default();
     none.push(entry.target.clone(), &FollowUpBatch::Add(Vec::new()));
     OutboxEntry { batch: none.parts()[0].1.clone(), ..entry.clone() }
 }

@@ -17,8 +17,8 @@ use dq::job::{JobId, ProducerId, Record, State, TopicKey};
 use dq::store::step::{Change, Verdict};
 use dq::store::{
     ACKED_HEADER, AddOutcome, BatchAnswer, Command, CommandKind, CommandOutcome, DEAD_HEADER, FollowUpBatch,
-    FollowUpOutcome, FollowUps, LEFT_HEADER, MemberEnd, NewJob, OnDead, OutboxEntry, Producer, SetChange, SetOutcome,
-    SetVerb, SetsRequest, Store as _, StoreError,
+    FollowUpBatches, FollowUpOutcome, LEFT_HEADER, MemberEnd, NewJob, OnDead, OutboxEntry, Producer, SetChange,
+    SetOutcome, SetVerb, SetsRequest, Store as _, StoreError,
 };
 use dq::testing::seam::{JobView, View};
 
@@ -129,7 +129,7 @@ impl Sim {
             }
             _ => return entry,
         };
-        let mut altered = FollowUps::default();
+        let mut altered = FollowUpBatches::default();
         altered.push(entry.target.clone(), &FollowUpBatch::Set(SetChange { set: set.clone(), what }));
         OutboxEntry { batch: altered.parts()[0].1.clone(), ..entry }
     }
@@ -201,7 +201,7 @@ impl Sim {
             let Some(was) = checker.before.jobs.get(&outcome.id) else { continue };
             let old = version(&was.record);
             let is_ack = *outcome.change.alone() == Change::Ack && !checker.is_deleted(old);
-            for (home, batch) in outcome.change.follow_ups().into_iter().flat_map(FollowUps::parts) {
+            for (home, batch) in outcome.change.follow_ups().into_iter().flat_map(FollowUpBatches::parts) {
                 if let Ok(FollowUpBatch::Set(SetChange { set, what: SetVerb::Add(_, jobs) })) = batch.batch()
                     && (is_ack || !checker.is_promised(old, was))
                 {

@@ -10,7 +10,7 @@ use dq::job::NodeId;
 use dq::testing::seam::Running;
 
 /// The limits of the topic.
-pub(super) const CAPS: Caps = Caps { crashes: 3, attempts: 4, permits: 0, dead_kept: Duration::from_secs(60) };
+pub(super) const CAPS: Caps = Caps { crashes: 3, attempts: 4, permits: 0, dead_retention: Duration::from_secs(60) };
 
 /// After how long a parked job is swept.
 pub(super) const UNACKED_AGE: Duration = Duration::from_secs(20);

@@ -17,7 +17,7 @@ use super::script::Scripted;
 use super::sim::{Sim, Workload};
 use super::store::FaultyStore;
 use super::sync::lock;
-use dq::config::{Listing, TopicSettings};
+use dq::config::{EffectiveSettings, TopicSettings};
 use dq::environment::{Environment, Runtime};
 use dq::job::{NodeId, TopicKey};
 use dq::listener::AckMode;
@@ -76,7 +76,7 @@ impl Sim {
             name: "scripted",
             declared_at: "the simulation",
             settings: self.topic_settings(),
-            listing: Listing::default(),
+            listing: EffectiveSettings::default(),
             schedules: Vec::new(),
             definitions: DefinitionsWake::default(),
         };
@@ -88,7 +88,7 @@ impl Sim {
             store,
             environment: environment.clone(),
             settings,
-            listing: Listing::default(),
+            listing: EffectiveSettings::default(),
             topics,
             broadcasts,
             refused: BTreeMap::new(),
@@ -119,15 +119,15 @@ impl Sim {
         let mut settings = TopicSettings::default();
         settings.concurrency = run.concurrency;
         settings.lookahead = Duration::from_micros(run.lookahead);
-        settings.ageing = AGEING;
+        settings.priority_ageing = AGEING;
         settings.group_concurrency = Some(run.groups).filter(|most| *most > 0);
         settings.group_burst = if run.groups > 1 { run.group_burst } else { 0 };
         settings.timeout = Some(Duration::from_micros(run.timeout));
         // `CAPS` allows one attempt more than there are retries.
         settings.retry = "200ms, 1s, 4s".parse().expect("it is a good policy");
         settings.max_crashes = if without("19") { u32::MAX } else { CAPS.crashes };
-        settings.dead_kept = CAPS.dead_kept;
-        settings.unacked_age = UNACKED_AGE;
+        settings.dead_retention = CAPS.dead_retention;
+        settings.park_timeout = UNACKED_AGE;
         settings.ack = if run.profile == Profile::Claim { AckMode::OnClaim } else { AckMode::OnReturn };
         settings
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use super::callers::{MOST_ADDS, result_of};
+use super::callers::{MAX_ADDS, result_of};
 use super::checker::AddResult;
 use super::profile::Profile;
 use super::random::RandomSource;
@@ -12,8 +12,8 @@ use super::sim::Sim;
 use super::sync::lock;
 use super::units::MS;
 use dq::environment::{Runtime, StoreClock as _};
-use dq::job::{Deliver, Priority};
-use dq::provider::{AddSchedule, Addition, Call, CallError, Limit, LimitKind, Provider, TopicProvider};
+use dq::job::{Delivery, Priority};
+use dq::provider::{AddSchedule, AddedHow, Call, CallError, Limit, LimitKind, Provider, TopicProvider};
 use dq::schedule::{OnMissed, Overlap};
 use dq::time::Timestamp;
 
@@ -31,7 +31,7 @@ impl Sim {
         let group = format!("group-{}", random.between(1, 4));
         // Without an answer the checker knows what the store did.
         match random.below(23) {
-            0 | 1 => drop(provider.pause().reason("it is paused for a time").by(WHO).lasting(time).await),
+            0 | 1 => drop(provider.pause().reason("it is paused for a time").by(WHO).for_duration(time).await),
             2 | 3 => {
                 self.end_later(at, topic);
                 drop(provider.pause().reason("it is paused").by(WHO).await);
@@ -50,7 +50,7 @@ impl Sim {
             }
             16 | 17 => {
                 let Ok(pause) = provider.pause_group(group) else { return };
-                drop(pause.reason("it is paused for a time").by(WHO).lasting(time).await);
+                drop(pause.reason("it is paused for a time").by(WHO).for_duration(time).await);
             }
             18 => drop(provider.resume_group(group).await),
             19 => {
@@ -58,9 +58,9 @@ impl Sim {
                 drop(provider.set_limit(Limit::GroupRate(rate)).by(WHO).await);
             }
             20 => drop(provider.set_limit(Limit::GroupBurst(random.pick(&[0, 1, 4]))).by(WHO).await),
-            21 => drop(provider.set_limit(Limit::GroupWaiting(random.pick(&[1, 2, 4]))).by(WHO).await),
-            11 | 12 => drop(provider.set_limit(Limit::Waiting(random.pick(&[1, 2, 5, 12]))).by(WHO).await),
-            _ => drop(provider.set_limit(Limit::Concurrency(random.pick(&[1, 1, 2, 4]))).by(WHO).await),
+            21 => drop(provider.set_limit(Limit::GroupMaxWaiting(random.pick(&[1, 2, 4]))).by(WHO).await),
+            11 | 12 => drop(provider.set_limit(Limit::MaxWaiting(random.pick(&[1, 2, 5, 12]))).by(WHO).await),
+            _ => drop(provider.set_limit(Limit::ClusterConcurrency(random.pick(&[1, 1, 2, 4]))).by(WHO).await),
         }
     }
 
@@ -94,7 +94,7 @@ impl Sim {
         if random.chance(0.3) {
             return drop(provider.remove_schedule(name).await);
         }
-        let version = ((number * MOST_ADDS) * 8) | self.version_flags(random);
+        let version = ((number * MAX_ADDS) * 8) | self.version_flags(random);
         self.versions.fetch_add(1, Relaxed);
         let Some(result) = self.add_schedule(&provider, name, version, random).await else { return };
         self.cluster.log(|| format!("the caller of the schedule {version} gets {result:?}"));
@@ -121,7 +121,7 @@ impl Sim {
             add = add.end_at(Timestamp::floor_micros(self.clock.micros()).after(Duration::from_secs(20)));
         }
         if self.settings().profile == Profile::Broadcasts && random.chance(0.6) {
-            add = add.deliver(random.pick(&[Deliver::Broadcast, Deliver::Both]));
+            add = add.deliver(random.pick(&[Delivery::Broadcast, Delivery::Both]));
         }
         add = match random.below(3) {
             0 => add,
@@ -129,7 +129,7 @@ impl Sim {
             _ => add.replace_existing(),
         };
         Some(match add.await {
-            Ok(added) if matches!(added.how, Addition::Kept(_)) => AddResult::Exists,
+            Ok(added) if matches!(added.how, AddedHow::Kept(_)) => AddResult::Exists,
             Ok(_) => AddResult::Added,
             // Nothing was sent.
             Err(CallError::Invalid(_)) => return None,

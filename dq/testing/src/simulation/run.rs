@@ -15,10 +15,10 @@ use super::units::SECOND;
 
 /// How long everything may take to end after the last fault, in µs: a parked job returns to its handler every five minutes,
 /// and the handler may park it again.
-pub(super) const LONGEST_END: u64 = 7_200 * SECOND;
+pub(super) const MAX_END: u64 = 7_200 * SECOND;
 
 /// How often tasks may be polled at one moment.
-const MOST_POLLS: u64 = 100_000;
+const MAX_POLLS: u64 = 100_000;
 
 /// The options of a run.
 #[derive(Debug, Clone, Default)]
@@ -123,7 +123,7 @@ async fn play(seed: u64, options: &Options) -> Report {
     run_until(&sim, sim.settings().busy).await;
     sim.check_cost();
     calm_down(&sim);
-    let end = cluster.now() + LONGEST_END;
+    let end = cluster.now() + MAX_END;
     while !sim.is_over() && cluster.now() < end {
         sim.open_topics();
         run_until(&sim, cluster.now() + 6 * SECOND).await;
@@ -168,7 +168,7 @@ pub(super) async fn run_until(sim: &Arc<Sim>, end: u64) {
     loop {
         let start = sim.cluster.polls.load(Relaxed);
         loop {
-            if sim.cluster.polls.load(Relaxed) > start + MOST_POLLS {
+            if sim.cluster.polls.load(Relaxed) > start + MAX_POLLS {
                 return sim.bad("tasks are polled without end at one moment".into());
             }
             let before = sim.cluster.polls.load(Relaxed);

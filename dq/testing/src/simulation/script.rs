@@ -18,7 +18,7 @@ use super::units::{MS, SECOND};
 use super::version::{FAILING, KILLER, SLOW, leaves_result, version};
 use dq::environment::{Environment, StoreClock as _};
 use dq::job::{Cause, JobId, KeptState, NodeId, Record, Token, TopicKey};
-use dq::listener::{Decision, Delivery, Failure, RetryDelay, UnackedDecision};
+use dq::listener::{Decision, Delivered, Failure, RetryDelay, UnackedDecision};
 use dq::provider::Provider;
 use dq::store::step::{Change, RejoinDue};
 use dq::testing::seam::{ErasedListener, HandlerCall, Returned, returned};
@@ -108,7 +108,7 @@ impl Scripted {
     }
 
     /// The handler of a run. It begins with its first poll.
-    async fn perform(self: Arc<Self>, kind: HandlerKind, version: u64, delivery: Delivery, alive: Alive) -> Returned {
+    async fn perform(self: Arc<Self>, kind: HandlerKind, version: u64, delivery: Delivered, alive: Alive) -> Returned {
         while self.process.is_starved() {
             let starved = self.process.starved_until.load(Relaxed) - self.sim.cluster.now();
             self.sleep(starved).await;
@@ -150,7 +150,7 @@ impl Scripted {
     }
 
     /// Saves a state, and mostly waits for the answer. Whether it was saved is for the checker.
-    async fn checkpoint(&self, delivery: &Delivery, random: &RandomSource, (version, nth): (u64, u64)) {
+    async fn checkpoint(&self, delivery: &Delivered, random: &RandomSource, (version, nth): (u64, u64)) {
         let Some(notes) = &delivery.notes else { return };
         let token = Token { fence: delivery.fence, due: delivery.due };
         for n in 0..random.between(1, 4) {
@@ -280,11 +280,11 @@ impl Drop for Alive {
 }
 
 impl ErasedListener for Scripted {
-    fn call(self: Arc<Self>, call: HandlerCall, record: Record, delivery: Delivery) -> BoxFuture<'static, Returned> {
+    fn call(self: Arc<Self>, call: HandlerCall, record: Record, delivery: Delivered) -> BoxFuture<'static, Returned> {
         let kind = match call {
             HandlerCall::OnDue => HandlerKind::OnDue,
-            HandlerCall::FinalRetry(_) => HandlerKind::Final,
-            HandlerCall::ProcessUnacked => HandlerKind::Swept,
+            HandlerCall::OnExhausted(_) => HandlerKind::Final,
+            HandlerCall::OnParkTimeout => HandlerKind::Swept,
         };
         let version = version(&record);
         let now = (self.sim.clock.micros(), self.sim.cluster.now());

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::callers::MOST_ADDS;
+use super::callers::MAX_ADDS;
 use super::job_sets::LAST;
 use super::random::RandomSource;
 use super::sim::{Sim, TOPICS};
-use dq::job::{BadName, DelayJob, JobId};
+use dq::job::{DelayJob, InvalidName, JobId};
 use dq::provider::{AddMembers, Call, JobSet, OnDead, Provider};
 use dq::testing::seam::{Returned, returned};
 
@@ -41,7 +41,7 @@ impl<'de, const TOPIC: usize> Deserialize<'de> for InTopic<TOPIC> {
 impl<const TOPIC: usize> DelayJob for InTopic<TOPIC> {
     const TOPIC: &'static str = TOPICS[TOPIC];
 
-    fn job_id(&self) -> Option<Result<JobId, BadName>> {
+    fn job_id(&self) -> Option<Result<JobId, InvalidName>> {
         Some(JobId::new(&self.id))
     }
 }
@@ -80,7 +80,7 @@ impl Sim {
             0..5 => {
                 let members = random.between(1, 4);
                 let topic = random.below(self.settings().topics);
-                let new = (0..members).map(|nth| self.new_member((set, topic), number * MOST_ADDS + nth, random));
+                let new = (0..members).map(|nth| self.new_member((set, topic), number * MAX_ADDS + nth, random));
                 let mut new: Vec<_> = new.collect();
                 new.sort_by(|a, b| a.1.cmp(&b.1));
                 new.dedup_by(|a, b| a.1 == b.1);
@@ -96,7 +96,7 @@ impl Sim {
             }
             5..8 => {
                 self.versions.fetch_add(1, Relaxed);
-                let version = (number * MOST_ADDS * 8) | self.version_flags(random);
+                let version = (number * MAX_ADDS * 8) | self.version_flags(random);
                 drop(job_set.then(InTopic { id: format!("{LAST}{set}"), version }).await);
             }
             _ => {
@@ -128,7 +128,7 @@ impl Sim {
         }
         let topics = self.settings().topics;
         // No act of a caller has such a number.
-        let number = ((1 << 38) + self.next_number()) * MOST_ADDS;
+        let number = ((1 << 38) + self.next_number()) * MAX_ADDS;
         let (topic, mut id, version) = self.new_member((set, random.below(topics)), number, random);
         if random.chance(0.5) {
             id = format!("m{set}-r{number}");

@@ -53,10 +53,10 @@ pub(super) struct RunSettings {
 /// one and callers that act seldom a takeover shows whether one was.
 fn node_settings(has_short_lease: bool) -> NodeSettings {
     let mut settings = NodeSettings::default();
-    settings.grace = Duration::from_secs(3);
+    settings.shutdown_grace = Duration::from_secs(3);
     if has_short_lease {
         settings.lease = Duration::from_secs(3);
-        settings.renewal = Duration::from_secs(1);
+        settings.heartbeat_interval = Duration::from_secs(1);
     }
     settings
 }
@@ -150,7 +150,7 @@ impl RunSettings {
 
     /// Returns whether the lease is much shorter than the fallback, and callers act seldom.
     pub(super) fn has_short_lease(&self) -> bool {
-        self.node.lease < self.node.fallback_scan
+        self.node.lease < self.node.poll_interval
     }
 
     /// Returns whether clean stops are the only faults, so that everything happens, and in time.

@@ -10,7 +10,7 @@ use super::sim::InjectedFault;
 use super::smaller::Smaller;
 
 /// The most runs of one search.
-const MOST_TRIES: u64 = 1_000;
+const MAX_TRIES: u64 = 1_000;
 
 /// The smallest run that was found.
 #[derive(Debug, Clone)]
@@ -46,7 +46,7 @@ pub fn shrink_by(options: &Options, mut run: impl FnMut(&Options) -> Option<Repo
     let found = kind(report.found.as_ref()?).to_owned();
     let same = |report: &Report| report.found.as_ref().is_some_and(|what| kind(what) == found);
     let shows = |options: &Options| run(options).filter(same);
-    let mut smaller = Smaller::than(quiet, report, MOST_TRIES, shows);
+    let mut smaller = Smaller::than(quiet, report, MAX_TRIES, shows);
     smaller.until_least(
         |report| (report.injected.len(), report.acts.len(), report.nodes, report.ids, report.busy),
         |smaller| {

@@ -33,7 +33,7 @@ impl Sim {
                 }
             }
             let settings = &self.settings().node;
-            let (prompt, fallback) = (takeover(settings).as_micros() as u64, settings.fallback_scan.as_micros() as u64);
+            let (prompt, fallback) = (takeover(settings).as_micros() as u64, settings.poll_interval.as_micros() as u64);
             checker.takeovers.note_clock(micros.saturating_sub(now), now);
             // The store's clock had jumped back before: no renewal makes a lease this long.
             let is_beyond = |leased: &&mut Leased| leased.end.since(clock) > settings.lease;

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use clap::ValueEnum;
-use dq::inspect::InspectedTopic;
+use dq::inspect::TopicSummary;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::reader::{Seen, Wanted};
@@ -62,8 +62,8 @@ pub enum Action {
 #[derive(Debug)]
 pub struct Model {
     pub(super) app: String,
-    pub(super) topics: Vec<InspectedTopic>,
-    pub(super) detail: Option<InspectedTopic>,
+    pub(super) topics: Vec<TopicSummary>,
+    pub(super) detail: Option<TopicSummary>,
     pub(super) selected: Option<String>,
     pub(super) sort: Sort,
     /// The last message: of a change, or why nothing could be read.
@@ -124,7 +124,7 @@ impl Model {
                 if !self.selected.as_ref().is_some_and(is_there) {
                     self.selected = self.topics.first().map(|topic| topic.topic.to_string());
                 }
-                let of_selected = |seen: &InspectedTopic| Some(seen.topic.as_str()) == self.selected.as_deref();
+                let of_selected = |seen: &TopicSummary| Some(seen.topic.as_str()) == self.selected.as_deref();
                 self.detail = detail.filter(of_selected).or_else(|| self.detail.take().filter(of_selected));
             }
         }

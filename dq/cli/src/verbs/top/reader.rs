@@ -1,6 +1,6 @@
 //! What `dq top` reads, with 20 commands of the store at most.
 
-use dq::inspect::{InspectedTopic, Inspector, TopicsPage};
+use dq::inspect::{Inspector, TopicSummary, TopicsPage};
 
 /// How many topics a page has: the selected one takes two commands more.
 const TOPICS: usize = 16;
@@ -20,7 +20,7 @@ pub struct Seen {
     /// What was wanted.
     pub wanted: Wanted,
     /// A page of topics, with the selected one and its nodes; or why there is none.
-    pub page: Result<(TopicsPage, Option<InspectedTopic>), String>,
+    pub page: Result<(TopicsPage, Option<TopicSummary>), String>,
 }
 
 /// Reads a page and the selected topic.

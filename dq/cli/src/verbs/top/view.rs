@@ -1,6 +1,6 @@
 //! The picture of `dq top`.
 
-use dq::inspect::{InspectedNode, InspectedTopic, Rates};
+use dq::inspect::{NodeSummary, Rates, TopicSummary};
 use dq::time::Timestamp;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -38,14 +38,14 @@ pub fn draw(frame: &mut Frame<'_>, model: &Model) {
 }
 
 fn heading(model: &Model) -> String {
-    let sum = |of: fn(&InspectedTopic) -> usize| grouped(model.topics.iter().map(of).sum());
+    let sum = |of: fn(&TopicSummary) -> usize| grouped(model.topics.iter().map(of).sum());
     let (ready, running, dead) = (sum(|topic| topic.ready), sum(|topic| topic.running), sum(|topic| topic.dead));
     let more = if model.next.is_some() { ", more follow" } else { "" };
     let clock = model
         .topics
         .iter()
         .find(|topic| topic.error.is_none())
-        .map_or_else(String::new, |topic| crate::when::whole_seconds(topic.clock));
+        .map_or_else(String::new, |topic| crate::when::whole_seconds(topic.store_time));
     format!(
         "dq top  {}  {clock}  page {}{more}: {ready} ready, {running} running, {dead} dead  by {}",
         model.app,
@@ -74,14 +74,14 @@ fn draw_topics(frame: &mut Frame<'_>, model: &Model, area: Rect) {
     frame.render_stateful_widget(table, area, &mut selected);
 }
 
-fn row(topic: &InspectedTopic) -> Row<'static> {
+fn row(topic: &TopicSummary) -> Row<'static> {
     let red = Style::new().fg(Color::Red).add_modifier(Modifier::BOLD);
     let count = |number: usize| Cell::from(if number == 0 { "-".into() } else { grouped(number) });
     let warn = |cell: Cell<'static>, is_wrong: bool| if is_wrong { cell.style(red) } else { cell };
     let late = if topic.lateness.is_zero() { "-".into() } else { short(topic.lateness) };
     Row::new([
         Cell::from(cut(topic.topic.as_str(), 40)),
-        warn(Cell::from(waiting(topic)), topic.is_full()),
+        warn(Cell::from(waiting(topic)), topic.at_capacity()),
         count(topic.ready),
         count(topic.running),
         count(topic.unacked),
@@ -103,25 +103,26 @@ fn draw_detail(frame: &mut Frame<'_>, model: &Model, area: Rect) {
     frame.render_widget(Paragraph::new(lines).block(block).wrap(Wrap { trim: false }), area);
 }
 
-fn detail(topic: &InspectedTopic) -> Vec<Line<'static>> {
+fn detail(topic: &TopicSummary) -> Vec<Line<'static>> {
     if let Some(error) = &topic.error {
         return vec![Line::styled(safe(error), Style::new().fg(Color::Red))];
     }
-    let head = topic
-        .head
-        .map_or_else(|| "no job waits".into(), |head| format!("the first job is due {}", beside(head, topic.clock)));
+    let head = topic.next_due.map_or_else(
+        || "no job waits".into(),
+        |head| format!("the first job is due {}", beside(head, topic.store_time)),
+    );
     let mut lines = vec![Line::from(format!("{head}; state: {}", state(topic)))];
     lines.extend(topic.rates.as_ref().map(|rates| Line::from(rate(rates))));
     if topic.nodes.is_empty() && topic.watchers.is_empty() {
         let text = Span::styled("no node listens", Style::new().fg(Color::Red).add_modifier(Modifier::BOLD));
         lines.push(Line::from(text));
     }
-    lines.extend(topic.nodes.iter().map(|seen| node(seen, topic.clock, "its lease ends", "its lease ended")));
+    lines.extend(topic.nodes.iter().map(|seen| node(seen, topic.store_time, "its lease ends", "its lease ended")));
     lines.extend(
         topic
             .watchers
             .iter()
-            .map(|seen| node(seen, topic.clock, "it listens, and comes again by", "it did not come by")),
+            .map(|seen| node(seen, topic.store_time, "it listens, and comes again by", "it did not come by")),
     );
     lines
 }
@@ -131,11 +132,11 @@ fn rate(rates: &Rates) -> String {
     let late = rates.p50_lateness.zip(rates.p99_lateness).map_or_else(String::new, |(half, most)| {
         format!("; late: half up to {}, 99 % up to {}", in_short(half), in_short(most))
     });
-    let (ran, failed) = (rates.a_minute(rates.ran), rates.a_minute(rates.failed));
+    let (ran, failed) = (rates.per_minute(rates.ran), rates.per_minute(rates.failed));
     format!("{ran:.1} ran a minute, {failed:.1} of them failed{late}")
 }
 
-fn node(node: &InspectedNode, now: Timestamp, lives: &str, gone: &str) -> Line<'static> {
+fn node(node: &NodeSummary, now: Timestamp, lives: &str, gone: &str) -> Line<'static> {
     let is_gone = node.until <= now;
     let what = if is_gone { gone } else { lives };
     let text =

@@ -73,9 +73,9 @@ async fn a_lazy_provider_asks_for_nothing_until_it_is_used() {
 #[tokio::test]
 async fn a_provider_has_the_settings_of_its_factory() {
     let path = std::env::temp_dir().join(format!("dq-{}-provider.toml", std::process::id()));
-    std::fs::write(&path, "payload_limit = 3\n").unwrap();
+    std::fs::write(&path, "max_payload = 3\n").unwrap();
     let jobs = shop(Moody::new(Mood::Well)).config_file(&path).connect().await;
     std::fs::remove_file(&path).unwrap();
     let error = jobs.unwrap().topic("good").unwrap().add_json("null").await.unwrap_err();
-    assert_eq!(error.to_string(), "the payload of topic `good` is 4 bytes, 3 are allowed (`payload_limit`)");
+    assert_eq!(error.to_string(), "the payload of topic `good` is 4 bytes, 3 are allowed (`max_payload`)");
 }

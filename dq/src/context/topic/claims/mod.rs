@@ -2,7 +2,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | [`transfer`] | claims due jobs; prunes jobs, and claims UNACKED ones for `process_unacked` |
+//! | [`transfer`] | claims due jobs; prunes jobs, and claims UNACKED ones for `on_park_timeout` |
 //! | [`smart_sleep`] | when the next transfer is due |
 //! | [`store_clock`] | when the store's clock shows a due time |
 //! | [`permits`] | how many jobs there is room for |

@@ -122,7 +122,7 @@ impl Claims {
         let at = match self.pausing.must_ask {
             true => moment.now,
             false if self.waiting_for_permits(load) == 0 => return None,
-            false => self.pausing.told_at + self.parts.node.fallback_scan,
+            false => self.pausing.told_at + self.parts.node.poll_interval,
         };
         if moment.now < at {
             return Some(at);

@@ -12,10 +12,10 @@ use crate::context::topic::run::BEGINS_WITHIN;
 use crate::context::topic::runs::Room;
 use crate::listener::AckMode;
 use crate::store::RequestKind;
-use crate::store::step::{Claim, MOST_JOBS};
+use crate::store::step::{Claim, MAX_JOBS};
 
 /// How many runs wait in the queue of the runners at most.
-const MOST_AHEAD: usize = 256;
+const MAX_AHEAD: usize = 256;
 
 impl Claims {
     /// How many handlers may run now.
@@ -59,7 +59,7 @@ impl Claims {
         let is_wanted_elsewhere = self.permits.is_shared() || load.jobs.quarantined() > 0;
         let ahead = match is_wanted_elsewhere || self.parts.topic.ack == AckMode::OnClaim || self.takes_batches {
             true => 0,
-            false => self.ahead(now).min(MOST_AHEAD),
+            false => self.ahead(now).min(MAX_AHEAD),
         };
         Room { permits: granted, used: load.handed_over - load.without_permit(granted), ahead }
     }
@@ -104,7 +104,7 @@ impl Claims {
         self.waiting.set(load.bytes + bytes);
         // With one permit, an ordinary job must be there to run between two quarantined ones.
         let fewest = if self.gave_back.is_some() { 0 } else { load.jobs.quarantined().min(1) };
-        let overtaken = load.jobs.quarantined_waiting.min(MOST_JOBS);
+        let overtaken = load.jobs.quarantined_waiting.min(MAX_JOBS);
         let (granted, asked) = (self.permits.granted(), moment.flight.limits(RequestKind::Transfer).0);
         let (free, waiting, most) = if self.takes_batches {
             // As many as fill the batches that can start, in one claim or two, and those that are taken ahead. While many bytes
@@ -113,7 +113,7 @@ impl Claims {
             let room = if self.waiting.is_full() {
                 usize::from(load.handed_over == 0)
             } else {
-                (free * self.batch_size()).min(MOST_JOBS) + self.ahead(moment.now).max(fewest)
+                (free * self.batch_size()).min(MAX_JOBS) + self.ahead(moment.now).max(fewest)
             };
             let waiting = load.jobs.waiting - overtaken + arriving.len();
             (room.saturating_sub(waiting), waiting, room)
@@ -137,7 +137,7 @@ impl Claims {
 
     /// How many jobs share a permit at most.
     fn batch_size(&self) -> usize {
-        if self.takes_batches { self.parts.topic.batch } else { 1 }
+        if self.takes_batches { self.parts.topic.batch_size } else { 1 }
     }
 
     /// Whether nothing that is claimed now could start soon, because a job of this process must run alone.

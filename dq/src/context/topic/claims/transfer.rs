@@ -1,7 +1,7 @@
 //! Transfer: claims due jobs for this node, never more than can start soon.
 //!
 //! Two steps claim jobs. Each takes a sequence number, so the two are never in flight together. A sweep prunes jobs past their retention,
-//! and claims jobs that were UNACKED for their age, for `process_unacked`. Only the watcher sweeps, and not while it knows the topic to
+//! and claims jobs that were UNACKED for their age, for `on_park_timeout`. Only the watcher sweeps, and not while it knows the topic to
 //! be empty, unless histories outlive their jobs there.
 
 use std::time::Duration;
@@ -59,7 +59,7 @@ impl Claims {
     /// The period of the fallback scan. After anything else than a whole sleep it is up to a fifth shorter, at random: nodes that
     /// were woken together go apart, and then stay so.
     fn fallback(&self) -> Duration {
-        let period = self.parts.node.fallback_scan;
+        let period = self.parts.node.poll_interval;
         if self.sleep.slept_out() { period } else { period - self.parts.environment.random_below(period / 5) }
     }
 
@@ -137,9 +137,9 @@ impl Claims {
         }
         self.sweep_at = moment.now + SWEEP_PERIOD;
         let (last_seen, bytes) = (moment.flight.last_seen(), moment.flight.limits(RequestKind::Sweep).1);
-        let TopicSettings { unacked_age, dead_kept, dead_most, done_most, .. } = self.parts.topic;
+        let TopicSettings { park_timeout, dead_retention, dead_max, done_max, .. } = self.parts.topic;
         let lease = self.parts.node.lease;
-        moment.send(Sweep { last_seen, limit, bytes, lease, unacked_age, dead_kept, dead_most, done_most });
+        moment.send(Sweep { last_seen, limit, bytes, lease, park_timeout, dead_retention, dead_max, done_max });
         None
     }
 

@@ -9,14 +9,14 @@ use std::time::Duration;
 use super::Lease;
 use crate::context::topic::moment::Moment;
 use crate::job::JobId;
-use crate::provider::MOST_SHOWN;
+use crate::provider::MAX_SHOWN;
 use crate::store::RequestKind;
 use crate::store::step::{Audit, Audited, Recover, Recovered, RowCursor};
 
 /// For how long a job must be lost before it is put back.
 const GRACE: Duration = Duration::from_secs(60);
 /// How many lost jobs one round of the audit remembers. The next round finds the others.
-const MOST_LOST: usize = 100_000;
+const MAX_LOST: usize = 100_000;
 /// For how long an audit that put nothing back is the last one, unless a scan counts a larger difference.
 const LEFT_FOR: Duration = Duration::from_secs(3_600);
 
@@ -67,7 +67,7 @@ impl Audits {
         let Self::Looking { after, lost } = self else { return };
         lost.extend(page.lost);
         *after = page.next;
-        if after.is_none() || lost.len() >= MOST_LOST {
+        if after.is_none() || lost.len() >= MAX_LOST {
             let lost = std::mem::take(lost);
             *self = if lost.is_empty() { Self::Idle } else { Self::Found { lost, from: now + GRACE } };
         }
@@ -113,7 +113,7 @@ impl Lease {
     pub(crate) fn on_recovered(&mut self, answer: &Recovered, now: Duration) {
         if !answer.recovered.is_empty() {
             let jobs = answer.recovered.len();
-            let ids: Vec<_> = answer.recovered.iter().take(MOST_SHOWN).map(JobId::as_str).collect();
+            let ids: Vec<_> = answer.recovered.iter().take(MAX_SHOWN).map(JobId::as_str).collect();
             tracing::error!(topic = %self.parts.key.topic, jobs, ?ids, "put back jobs that had lost their place: parked ones are UNACKED, others DEAD with the cause `place lost`; requeue those that should run");
             self.parts.stats.count.place_lost.add(jobs);
         }

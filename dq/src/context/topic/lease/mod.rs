@@ -147,7 +147,7 @@ impl Lease {
         self.asked_at = Duration::ZERO;
     }
 
-    /// Sends a heartbeat when nothing else has renewed the lease for the `renewal` period. A node that holds nothing sends one
+    /// Sends a heartbeat when nothing else has renewed the lease for the `heartbeat_interval` period. A node that holds nothing sends one
     /// while the answer to a claim takes that long: the store may count rows for it.
     pub(super) fn renew(&mut self, moment: &mut Moment) -> Option<Duration> {
         let holds_nothing = moment.held.counts().all == 0;
@@ -155,7 +155,7 @@ impl Lease {
         if !self.agrees() || (holds_nothing && claiming_since.is_none()) {
             return None;
         }
-        let renewal = self.parts.node.renewal;
+        let renewal = self.parts.node.heartbeat_interval;
         let idle_since = if holds_nothing { claiming_since.unwrap_or_default() } else { Duration::ZERO };
         let due = (self.renewed_at.max(idle_since) + renewal).max(self.asked_at + renewal / 5);
         if moment.now < due {

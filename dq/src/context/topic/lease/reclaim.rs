@@ -26,8 +26,8 @@ const EMPTY_AUDIT_PERIOD: Duration = Duration::from_secs(600);
 /// How long a node watches an expired lease before it takes the jobs under it: longer than any node needs to be back after an
 /// outage. Such a node may have sent a request just before the end, gives it up after the call timeout, and then pauses.
 fn watch(settings: &NodeSettings) -> Duration {
-    let back_within = settings.call_timeout * 5 / 4 + longest_pause(settings.renewal);
-    back_within.max(settings.renewal * 3 / 2)
+    let back_within = settings.call_timeout * 5 / 4 + longest_pause(settings.heartbeat_interval);
+    back_within.max(settings.heartbeat_interval * 3 / 2)
 }
 
 /// Within this time of the death of a node its jobs go back, if another node knows when its lease ends (rule 20). A node that was not
@@ -159,7 +159,7 @@ impl Lease {
         if !self.agrees() {
             return None;
         }
-        let fallback = (!moment.flight.busy(&CLAIMS)).then_some(self.parts.node.fallback_scan);
+        let fallback = (!moment.flight.busy(&CLAIMS)).then_some(self.parts.node.poll_interval);
         let at = self.reclaims.next(is_watcher, fallback)?;
         if moment.now < at {
             return Some(at);
@@ -190,7 +190,7 @@ impl Lease {
                 let before = self.reclaims.expired.get(node).filter(|before| before.end == *end);
                 let since = before.map_or(now, |before| before.since);
                 expired.insert(node.clone(), Expired { end: *end, since });
-                now + self.parts.node.renewal
+                now + self.parts.node.heartbeat_interval
             };
             self.reclaims.scan_at(scan);
         }
@@ -250,7 +250,7 @@ mod tests {
     fn an_expired_lease_is_watched_until_a_node_behind_an_outage_must_be_back() {
         let watched = |call_timeout, renewal| {
             let (call_timeout, renewal) = (Duration::from_secs(call_timeout), Duration::from_secs(renewal));
-            watch(&NodeSettings { call_timeout, renewal, ..NodeSettings::default() })
+            watch(&NodeSettings { call_timeout, heartbeat_interval: renewal, ..NodeSettings::default() })
         };
         // A quarter more than the call timeout, and the longest pause, which is a renewal interval up to five seconds.
         assert_eq!(watched(8, 2), Duration::from_secs(12));

@@ -121,7 +121,7 @@ const STEPS: [(&str, Step); 16] = [
 impl Machine {
     pub(super) fn new(parts: Arc<Parts>, tasks: Tasks, now: Duration) -> Self {
         let takes_batches = parts.listener.clone().batches().is_some();
-        let most_claims = if takes_batches { parts.topic.batch } else { 1 }; // one claim can fill a batch
+        let most_claims = if takes_batches { parts.topic.batch_size } else { 1 }; // one claim can fill a batch
         Self {
             moment: Moment {
                 now,
@@ -230,7 +230,7 @@ impl Machine {
                     runs.start_acked(id, self.stopping.is_cancelling(), moment);
                     moment.held.remove(id);
                 }
-                Effect::FinalRetry(id) => runs.start_final_retry(id, self.stopping.is_ordered(), moment),
+                Effect::OnExhausted(id) => runs.start_on_exhausted(id, self.stopping.is_ordered(), moment),
                 Effect::Make(id, token, function) => runs.make(id, token, function),
                 Effect::Wake => self.claims.wake(),
                 Effect::Forgotten => self.claims.forgotten(),
@@ -386,7 +386,7 @@ impl Machine {
         None
     }
 
-    /// Claims jobs: due ones, and UNACKED ones for `process_unacked`.
+    /// Claims jobs: due ones, and UNACKED ones for `on_park_timeout`.
     fn claim(&mut self) -> Option<Duration> {
         let load = self.load();
         let transfer = self.claims.transfer(load, &mut self.moment);
@@ -394,7 +394,7 @@ impl Machine {
         // One that was refused is asked again also without a job: only its answer shows that the topic works.
         let is_refused = self.stopped_by == Some(RequestKind::Sweep);
         // Histories outlive their jobs.
-        let has_nothing = self.lease.knows_no_job() && self.parts.topic.history_after.is_zero() && !is_refused;
+        let has_nothing = self.lease.knows_no_job() && self.parts.topic.history_retention.is_zero() && !is_refused;
         let sweep = self.claims.sweep(load, has_nothing, &mut self.moment);
         transfer.into_iter().chain(sweep).min()
     }

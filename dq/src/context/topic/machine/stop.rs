@@ -92,7 +92,7 @@ impl Machine {
 
     /// The next phase if this one is over; otherwise when to ask again at the latest.
     fn leave_phase(&mut self, phase: Phase, grace_until: Duration) -> Result<Phase, Duration> {
-        let rollback = self.parts.node.crash_rollback;
+        let rollback = self.parts.node.rollback_on_shutdown;
         match phase {
             Phase::Claiming => {
                 // Even if it knows of no role: the answer that gives it one may be in flight.

@@ -15,10 +15,10 @@ use crate::context::topic::stage::{HeldJob, Stage};
 use crate::job::{Cause, JobId, Metadata};
 use crate::listener::log_text;
 use crate::store::step::{Change, Settle, Verdict};
-use crate::store::{FollowUps, RequestKind};
+use crate::store::{FollowUpBatches, RequestKind};
 
 /// How many requests with outcomes may be in flight. The store settles the next one while the node reads the answer to the last.
-const MOST_IN_FLIGHT: usize = 2;
+const MAX_IN_FLIGHT: usize = 2;
 /// A second request has at least this many outcomes, because a small one costs the store more for each.
 const FEWEST_BESIDE: usize = 100;
 
@@ -48,7 +48,7 @@ impl Outcomes {
             return None;
         }
         let (most, bytes) = moment.flight.limits(RequestKind::Settle);
-        let in_flight = if ready >= FEWEST_BESIDE.min(most) { MOST_IN_FLIGHT } else { 1 };
+        let in_flight = if ready >= FEWEST_BESIDE.min(most) { MAX_IN_FLIGHT } else { 1 };
         if !moment.can_send_beside(RequestKind::Settle, in_flight) {
             return moment.pause_end(RequestKind::Settle);
         }
@@ -62,7 +62,7 @@ impl Outcomes {
             let goes_alone = moment.held.defects.accuses(&outcome.id);
             size += outcome.metadata.as_ref().map_or(0, Metadata::text_bytes);
             jobs += 1;
-            size += outcome.change.follow_ups().map_or(0, FollowUps::size);
+            size += outcome.change.follow_ups().map_or(0, FollowUpBatches::size);
             if let Change::Tick(tick) = &outcome.change {
                 size += tick.size();
                 jobs += tick.jobs.len();

@@ -1,8 +1,8 @@
 //! Decide: what the end of a run means for its job, which moves to its next [`Stage`], mostly an outcome to send; when a failed job
 //! runs again, and what happens when no attempt is left.
 //!
-//! The store learns that a job is exhausted before `final_retry` is called (rule 15). If the node dies in between, the next
-//! claim calls `final_retry` again and never `on_due`.
+//! The store learns that a job is exhausted before `on_exhausted` is called (rule 15). If the node dies in between, the next
+//! claim calls `on_exhausted` again and never `on_due`.
 //!
 //! The log has one line for a failed attempt, when it is known what follows, and one for a batch that fails as a whole. A decoder's text
 //! quotes the payload, so it is kept with the job and stays out of the log. `docs/guide/logs.md` has the table of levels.
@@ -23,7 +23,7 @@ use crate::job::{Cause, JobId, Token};
 use crate::listener::{Decision, Drafts, Failure, OnTimeout, RetryDelay, Returned, UnackedDecision, log_text};
 use crate::store::RequestKind;
 use crate::store::step::{Change, Ending, Exhaust, NoteVerdict, RejoinDue};
-use crate::time::LONGEST_DELAY;
+use crate::time::MAX_DELAY;
 
 /// What follows a failure.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ impl Next {
 }
 
 /// How many `exhaust` requests may be in flight.
-const MOST_EXHAUSTS: usize = 32;
+const MAX_EXHAUSTS: usize = 32;
 
 /// The least time until a job runs again that a rejoin would run at once.
 const REJOINS_AFTER: Duration = Duration::from_secs(1);
@@ -68,7 +68,7 @@ fn paced(decision: &Decision, as_added: Duration, environment: &Environment) -> 
 }
 
 /// How many of its jobs the line about a batch names.
-const MOST_NAMED: usize = 3;
+const MAX_NAMED: usize = 3;
 
 /// The failures of the jobs of a batch.
 #[derive(Debug, Default)]
@@ -89,7 +89,7 @@ impl Together {
         if self.cause.is_none() {
             (self.cause, self.error) = (Some(cause), error.to_owned());
         }
-        if self.named.len() < MOST_NAMED {
+        if self.named.len() < MAX_NAMED {
             self.named.push(id.clone());
         }
         self.jobs += 1;
@@ -188,7 +188,7 @@ impl Outcomes {
         Change::Then(ending, Arc::new(next.packed(&self.parts.environment)))
     }
 
-    /// The job is retried after its delay or, if no attempt is left, given to `final_retry`. `asked` is what the listener's
+    /// The job is retried after its delay or, if no attempt is left, given to `on_exhausted`. `asked` is what the listener's
     /// `retry_delay` says.
     fn spend_attempt(&self, id: HeldId, mut failure: Failure, asked: RetryDelay, held: &mut Held) -> Option<Next> {
         let job = held.get(id)?;
@@ -208,7 +208,7 @@ impl Outcomes {
         let stage = match next.delay {
             Some(delay) => Stage::settling(Change::Retry(delay)),
             None if undecodable => Stage::settling(Change::Dead),
-            // They stand in place of `final_retry`.
+            // They stand in place of `on_exhausted`.
             None if followed.is_some() => Stage::settling(followed.unwrap_or(Change::Dead)),
             None => Stage::Exhausting,
         };
@@ -230,7 +230,7 @@ impl Outcomes {
             }
             Err(delay) => (delay, None),
         };
-        let delay = delay.map(|delay| delay.min(LONGEST_DELAY));
+        let delay = delay.map(|delay| delay.min(MAX_DELAY));
         let at_once = cause == Cause::Timeout && self.parts.topic.on_timeout == OnTimeout::Immediate;
         Next { delay: if at_once { delay.map(|_| Duration::ZERO) } else { delay }, attempts, is_fatal: false }
     }
@@ -238,7 +238,7 @@ impl Outcomes {
     /// Sends an `exhaust` for each exhausted job, several in flight at a time, so that a topic whose jobs all fail does not
     /// wait for a round trip per job.
     pub(crate) fn exhaust(&mut self, moment: &mut Moment) -> Option<Duration> {
-        while moment.can_send_beside(RequestKind::Exhaust, MOST_EXHAUSTS) {
+        while moment.can_send_beside(RequestKind::Exhaust, MAX_EXHAUSTS) {
             let Some((id, token, metadata)) = moment.held.next_to_exhaust() else { break };
             let (last_seen, lease) = (moment.flight.last_seen(), self.parts.node.lease);
             moment.send(Exhaust { last_seen, lease, id, token, metadata });
@@ -246,7 +246,7 @@ impl Outcomes {
         moment.pause_end(RequestKind::Exhaust)
     }
 
-    /// The store has noted that no attempt is left. Unless `final_retry` `may_start`, the job goes back.
+    /// The store has noted that no attempt is left. Unless `on_exhausted` `may_start`, the job goes back.
     pub(crate) fn on_exhausted(
         &mut self,
         id: &JobId,
@@ -261,7 +261,7 @@ impl Outcomes {
         }
         match note {
             NoteVerdict::Stale => moment.held.remove(id),
-            NoteVerdict::Done if may_start => moment.push(Effect::FinalRetry(id)),
+            NoteVerdict::Done if may_start => moment.push(Effect::OnExhausted(id)),
             NoteVerdict::Done | NoteVerdict::Ended | NoteVerdict::Cancelled => moment.held.roll_back(id),
         }
     }
@@ -295,9 +295,9 @@ impl Outcomes {
                 return; // no handler ran: the line about the DEAD job says all
             }
             if next.is_fatal {
-                tracing::warn!(%topic, job.id = %id, attempt, fatal = true, fence, %cause, error, "the handler failed, and gave the job up: `final_retry` follows");
+                tracing::warn!(%topic, job.id = %id, attempt, fatal = true, fence, %cause, error, "the handler failed, and gave the job up: `on_exhausted` follows");
             } else {
-                tracing::warn!(%topic, job.id = %id, attempt, of, fence, %cause, error, "the handler failed, and no attempt is left: `final_retry` follows");
+                tracing::warn!(%topic, job.id = %id, attempt, of, fence, %cause, error, "the handler failed, and no attempt is left: `on_exhausted` follows");
             }
             return;
         };
@@ -308,14 +308,14 @@ impl Outcomes {
         }
     }
 
-    /// Logs that `final_retry` or `process_unacked` failed.
+    /// Logs that `on_exhausted` or `on_park_timeout` failed.
     fn report_other_failure(&self, job: &HeldJob, failure: &Failure, is_final: bool) {
         let (topic, id, fence, cause) = (&self.parts.key.topic, &job.id, job.token.fence.0, failure.cause);
         let error = failure.log_text();
         if is_final {
-            tracing::warn!(%topic, job.id = %id, fence, %cause, error, "`final_retry` failed; the job becomes DEAD all the same");
+            tracing::warn!(%topic, job.id = %id, fence, %cause, error, "`on_exhausted` failed; the job becomes DEAD all the same");
         } else {
-            tracing::info!(%topic, job.id = %id, fence, %cause, error, "`process_unacked` failed; the job stays UNACKED for another period");
+            tracing::info!(%topic, job.id = %id, fence, %cause, error, "`on_park_timeout` failed; the job stays UNACKED for another period");
         }
     }
 }

@@ -72,7 +72,9 @@ impl Outcomes {
                 let error = format!("the job expired at {}", metadata.expires_at.unwrap_or_default());
                 give_up(metadata, Cause::Expired, error)
             }
-            Ok(metadata) if is_over && self.parts.node.crash_rollback => (metadata, Stage::settling(Change::Rollback)),
+            Ok(metadata) if is_over && self.parts.node.rollback_on_shutdown => {
+                (metadata, Stage::settling(Change::Rollback))
+            }
             Ok(metadata) => {
                 let schedule = schedule_name(&claim.id);
                 (metadata, schedule.map_or(Stage::Waiting, |name| self.tick(name, &claim, now, moment)))

@@ -21,7 +21,7 @@ use crate::store::step::{Note, NoteVerdict, Noting};
 use crate::time::micros;
 
 /// How many notes may be in flight.
-const MOST_IN_FLIGHT: usize = 32;
+const MAX_IN_FLIGHT: usize = 32;
 
 /// How often the progress of a run is written at most.
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
@@ -73,7 +73,7 @@ impl Outcomes {
             let (_, late) = self.notes.waiting.pop_front()?;
             late.answer(Err(CheckpointError::Unconfirmed));
         }
-        while moment.can_send_beside(RequestKind::Note, MOST_IN_FLIGHT)
+        while moment.can_send_beside(RequestKind::Note, MAX_IN_FLIGHT)
             && let Some((_, checkpoint)) = self.notes.waiting.pop_front()
         {
             self.send_checkpoint(checkpoint, moment);
@@ -112,7 +112,7 @@ impl Outcomes {
         for id in due {
             let Some(Progressing { token, run, .. }) = self.notes.progressing.get(&id) else { continue };
             let (token, run) = (*token, Arc::clone(run));
-            if !moment.can_send_beside(RequestKind::Note, MOST_IN_FLIGHT) {
+            if !moment.can_send_beside(RequestKind::Note, MAX_IN_FLIGHT) {
                 return moment.pause_end(RequestKind::Note); // or the answers, or the new link, wake the topic
             }
             match run.take_progress().filter(|_| running(moment, &id, token).is_some()) {

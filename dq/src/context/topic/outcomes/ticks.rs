@@ -22,11 +22,11 @@ const FAILED_PAUSE: Duration = Duration::from_secs(60);
 /// When a schedule is due again during whose function processes died.
 const CRASHED_PAUSE: Duration = Duration::from_secs(3_600);
 /// How many processes may die during a function before it rests.
-const MOST_CRASHES: u32 = 3;
+const MAX_CRASHES: u32 = 3;
 /// How often the log names a schedule that no code of this program defines.
 const STRANGER_PAUSE: Duration = Duration::from_secs(24 * 3_600);
 /// How many such schedules a node remembers.
-const MOST_STRANGERS: usize = 1_000;
+const MAX_STRANGERS: usize = 1_000;
 
 impl Outcomes {
     /// What becomes of a claimed schedule at `clock`, the time of the store.
@@ -72,7 +72,7 @@ impl Outcomes {
             tracing::warn!(%topic, schedule = name, "a function makes the payload of the schedule, and this program does not have it: a node that has it may take the tick");
             return again_after(NO_FUNCTION_PAUSE);
         };
-        if claim.crashes >= MOST_CRASHES {
+        if claim.crashes >= MAX_CRASHES {
             tracing::error!(%topic, schedule = name, crashes = claim.crashes, "processes died while this function made the payload of the schedule: the tick is tried again in an hour");
             return again_after(CRASHED_PAUSE);
         }
@@ -86,7 +86,7 @@ impl Outcomes {
         let Some(Stage::Making(tick)) = held.at(job).map(|job| &job.stage) else { return };
         let (topic, name) = (&self.parts.key.topic, schedule_name(id).unwrap_or_default());
         let stage = match made {
-            Ok(payload) if payload.len() <= self.parts.node.payload_limit => {
+            Ok(payload) if payload.len() <= self.parts.node.max_payload => {
                 let mut tick = tick.clone();
                 for job in &mut tick.jobs {
                     job.record = Record::new(&job.record.metadata().unwrap_or_default(), Codec::Json, &payload);
@@ -94,7 +94,7 @@ impl Outcomes {
                 Stage::settling(Change::Tick(tick))
             }
             Ok(payload) => {
-                let (size, limit) = (payload.len(), self.parts.node.payload_limit);
+                let (size, limit) = (payload.len(), self.parts.node.max_payload);
                 tracing::error!(%topic, schedule = name, size, limit, "the payload that the function of the schedule made is too large: the tick is tried again in a minute");
                 again_after(FAILED_PAUSE)
             }
@@ -109,8 +109,7 @@ impl Outcomes {
     /// Names a schedule that no code of this program defines, once a day.
     fn name_stranger(&mut self, name: &str, now: Duration) {
         let topic = &self.parts.key.topic;
-        if self.strangers.get(name).is_none_or(|at| now >= *at + STRANGER_PAUSE)
-            && self.strangers.len() < MOST_STRANGERS
+        if self.strangers.get(name).is_none_or(|at| now >= *at + STRANGER_PAUSE) && self.strangers.len() < MAX_STRANGERS
         {
             self.strangers.insert(name.to_owned(), now);
             tracing::warn!(%topic, schedule = name, "the schedule is that of another program, or of another version of this one: no code here defines it. It goes on; `remove_schedule` removes it");

@@ -23,7 +23,7 @@ use crate::job::{Cause, JobId, KeptState, Token};
 use crate::listener::{CheckpointError, Decision, ErasedListener, Failure, Notes, RetryDelay, Returned, RunControl};
 use crate::schedule::Made;
 use crate::store::step::{Change, RejoinDue};
-use crate::time::{LONGEST_DELAY, Timestamp};
+use crate::time::{MAX_DELAY, Timestamp};
 
 pub(super) use making::{PayloadFunction, making};
 pub(super) use runners::Runners;
@@ -183,7 +183,7 @@ pub(crate) struct RunEnd {
 #[derive(Debug, Clone)]
 pub(crate) struct Failed {
     pub(crate) failure: Failure,
-    /// `process_unacked` asked for the retry, so no handler has failed.
+    /// `on_park_timeout` asked for the retry, so no handler has failed.
     pub(crate) is_wanted: bool,
 }
 
@@ -314,7 +314,7 @@ pub(crate) fn change(decision: &Decision, environment: &Environment) -> Result<C
         Decision::BackOff(delay) => return Ok(Change::Rejoin(RejoinDue::BackOff(*delay))),
         Decision::RejoinAt(time) => {
             let at = Timestamp::from(*time);
-            if at.since(environment.wall()) <= LONGEST_DELAY {
+            if at.since(environment.wall()) <= MAX_DELAY {
                 return Ok(Change::Rejoin(RejoinDue::At(at)));
             }
             "rejoin_at: the time is further away than ten years, which is the limit"
@@ -326,9 +326,9 @@ pub(crate) fn change(decision: &Decision, environment: &Environment) -> Result<C
     Err(Failure::new(Cause::Error, text))
 }
 
-/// The failure of a parked job for which `process_unacked` wants a retry.
+/// The failure of a parked job for which `on_park_timeout` wants a retry.
 pub(crate) fn wanted_retry() -> Failure {
-    Failure::new(Cause::Error, "no outcome of the parked job was reported, and `process_unacked` asked for a retry")
+    Failure::new(Cause::Error, "no outcome of the parked job was reported, and `on_park_timeout` asked for a retry")
 }
 
 #[cfg(test)]

@@ -235,7 +235,7 @@ mod tests {
     use crate::context::topic::slab::RunId;
     use crate::environment::Seeded;
     use crate::job::Record;
-    use crate::listener::{Decision, Delivery, Failure, RetryDelay};
+    use crate::listener::{Decision, Delivered, Failure, RetryDelay};
     use crate::listener::{ErasedListener, HandlerCall, Returned};
 
     const MS: Duration = Duration::from_millis(1);
@@ -245,7 +245,7 @@ mod tests {
     struct Takes10Ms(Mutex<(usize, usize)>);
 
     impl ErasedListener for Takes10Ms {
-        fn call(self: Arc<Self>, _: HandlerCall, _: Record, _: Delivery) -> BoxFuture<'static, Returned> {
+        fn call(self: Arc<Self>, _: HandlerCall, _: Record, _: Delivered) -> BoxFuture<'static, Returned> {
             Box::pin(async move {
                 {
                     let (now, most) = &mut *self.0.lock().unwrap();

@@ -14,7 +14,7 @@ use super::{Ended, Failed, RunEvent, Tasks, drop_here, failure_of, text, wanted_
 use crate::context::topic::slab::RunId;
 use crate::environment::ProcessEntry;
 use crate::job::Record;
-use crate::listener::{Delivery, ErasedBatches, Failure, Outcomes, RunControl, UnackedDecision};
+use crate::listener::{Delivered, ErasedBatches, Failure, Outcomes, RunControl, UnackedDecision};
 use crate::listener::{HandlerCall, Returned};
 use crate::telemetry;
 
@@ -48,7 +48,7 @@ impl RunTask {
             return Some(self);
         }
         let (name, is_swept, batch, failed) = match &work {
-            Work::One { call, failed, .. } => (name(call), *call == HandlerCall::ProcessUnacked, None, *failed),
+            Work::One { call, failed, .. } => (name(call), *call == HandlerCall::OnParkTimeout, None, *failed),
             Work::Batch { report, .. } => ("the handler", false, Some(report.clone()), None),
         };
         let listener = Arc::clone(&self.tasks.listener);
@@ -69,7 +69,7 @@ impl RunTask {
             }
         };
         if let Some(cause) = self.ended.cause() {
-            telemetry::mark_failed(cause.word()); // the cause alone, because an error may quote the payload
+            telemetry::mark_failed(cause.as_str()); // the cause alone, because an error may quote the payload
         }
         let left = batch.as_ref().map(|report| report.close());
         if (failed.is_some() || left.as_ref().is_some_and(|left| !left.is_empty()))
@@ -153,7 +153,7 @@ pub(crate) enum Work {
     One {
         call: HandlerCall,
         record: Record,
-        delivery: Delivery,
+        delivery: Delivered,
         /// How many runs have failed if this one fails, too; `None`: then `retry_delay` is not asked.
         failed: Option<u32>,
     },
@@ -161,7 +161,7 @@ pub(crate) enum Work {
     Batch {
         listener: Arc<dyn ErasedBatches>,
         /// By their places.
-        jobs: Vec<(Record, Delivery)>,
+        jobs: Vec<(Record, Delivered)>,
         report: Arc<BatchReport>,
     },
 }
@@ -183,8 +183,8 @@ impl PreparedRun {
 const fn name(call: &HandlerCall) -> &'static str {
     match call {
         HandlerCall::OnDue => "the handler",
-        HandlerCall::FinalRetry(_) => "`final_retry`",
-        HandlerCall::ProcessUnacked => "`process_unacked`",
+        HandlerCall::OnExhausted(_) => "`on_exhausted`",
+        HandlerCall::OnParkTimeout => "`on_park_timeout`",
     }
 }
 
@@ -253,7 +253,7 @@ mod tests {
     impl PreparedRun {
         /// A run of `on_due` that nobody gives up.
         pub(crate) fn of_a_test(task: RunTask) -> Self {
-            let delivery = Delivery {
+            let delivery = Delivered {
                 topic: TopicName::new("t").unwrap(),
                 id: JobId::new("a").unwrap(),
                 fence: Fence(1),
@@ -276,7 +276,7 @@ mod tests {
     struct Counts(Mutex<usize>);
 
     impl ErasedListener for Counts {
-        fn call(self: Arc<Self>, _: HandlerCall, _: Record, _: Delivery) -> BoxFuture<'static, Returned> {
+        fn call(self: Arc<Self>, _: HandlerCall, _: Record, _: Delivered) -> BoxFuture<'static, Returned> {
             *self.0.lock().unwrap() += 1;
             Box::pin(std::future::ready(Returned::Decided(Decision::Ack)))
         }
@@ -296,7 +296,7 @@ mod tests {
     }
 
     impl ErasedListener for Hangs {
-        fn call(self: Arc<Self>, _: HandlerCall, _: Record, _: Delivery) -> BoxFuture<'static, Returned> {
+        fn call(self: Arc<Self>, _: HandlerCall, _: Record, _: Delivered) -> BoxFuture<'static, Returned> {
             Box::pin(std::future::pending())
         }
 

@@ -15,9 +15,9 @@ use crate::context::topic::stage::{HeldJob, Stage};
 use crate::context::topic::stats::Quarantine;
 use crate::environment::{Alone, Outlook, ProcessEntry, Ticket};
 use crate::job::{Isolation, JobId, Suspicion, Token};
-use crate::provider::MOST_SHOWN;
+use crate::provider::MAX_SHOWN;
 use crate::store::RequestKind;
-use crate::store::step::{Isolate, MOST_JOBS, NoteVerdict};
+use crate::store::step::{Isolate, MAX_JOBS, NoteVerdict};
 
 /// What a topic knows of its quarantined jobs, beside what it holds.
 #[derive(Debug, Default)]
@@ -43,7 +43,7 @@ impl Runs {
         if !moment.can_send(RequestKind::Isolate) {
             return moment.pause_end(RequestKind::Isolate);
         }
-        let new = self.cancels.iter_mut().filter(|(_, asked)| !**asked).take(MOST_JOBS);
+        let new = self.cancels.iter_mut().filter(|(_, asked)| !**asked).take(MAX_JOBS);
         let runs = new.filter_map(|(id, asked)| {
             *asked = true;
             let job = moment.held.get(moment.held.find(id)?)?;
@@ -101,7 +101,7 @@ impl Runs {
         let quarantine = (waiting + running > 0).then(|| Quarantine {
             waiting,
             running,
-            jobs: held.quarantined_ids().take(MOST_SHOWN).map(JobId::to_string).collect(),
+            jobs: held.quarantined_ids().take(MAX_SHOWN).map(JobId::to_string).collect(),
             alone: now.2.as_ref().map(JobId::to_string),
         });
         self.parts.stats.set_quarantine(quarantine);
@@ -135,7 +135,7 @@ impl Runs {
         if let Some((id, job, alone)) = self.alone(&moment.held)
             && job.stage == Stage::Waiting
         {
-            // Its `isolate` was not answered, or its `final_retry` waits. It may be noted as alone, so it stays so.
+            // Its `isolate` was not answered, or its `on_exhausted` waits. It may be noted as alone, so it stays so.
             let again = vec![(id, alone.enter(too_long))];
             self.isolate(again, None, moment);
             return None;
@@ -226,7 +226,7 @@ impl Runs {
             Isolation::Alone if must_be_alone => "alone in the process",
             Isolation::Alone => "alone in the process, until another job wants to run",
         };
-        let ids: Vec<_> = runs.iter().take(MOST_SHOWN).map(|(id, _)| id.as_str()).collect();
+        let ids: Vec<_> = runs.iter().take(MAX_SHOWN).map(|(id, _)| id.as_str()).collect();
         let topic = &self.parts.key.topic;
         if self.crashed.is_due(moment.now) {
             tracing::warn!(%topic, jobs = runs.len(), ?ids, crashes, "jobs that ran in processes that died may be the cause, so they run {how}");

@@ -21,7 +21,7 @@ use crate::context::topic::slab::{HeldId, RunId};
 use crate::context::topic::stage::{HeldJob, Mode, Stage};
 use crate::environment::ProcessEntry;
 use crate::job::{Cause, JobId, Suspicion, Token};
-use crate::listener::{AckMode, Decision, Delivery, HandlerCall, Returned, RunControl};
+use crate::listener::{AckMode, Decision, Delivered, HandlerCall, Returned, RunControl};
 use crate::store::step::Change;
 use crate::telemetry;
 
@@ -59,8 +59,8 @@ impl Runs {
     pub(crate) fn start_held(&mut self, id: HeldId, entry: ProcessEntry, moment: &mut Moment) {
         let Some(job) = moment.held.at(id) else { return };
         let call = match (job.exhausted_by(), job.mode) {
-            (Some(failure), _) => HandlerCall::FinalRetry(failure),
-            (None, Mode::Swept) => HandlerCall::ProcessUnacked,
+            (Some(failure), _) => HandlerCall::OnExhausted(failure),
+            (None, Mode::Swept) => HandlerCall::OnParkTimeout,
             (None, Mode::Due) if self.parts.topic.ack == AckMode::OnClaim => {
                 moment.held.set(id, Stage::Settling { change: Change::Ack, then_run: true });
                 return moment.held.admit(id, entry, None);
@@ -82,9 +82,9 @@ impl Runs {
         }
     }
 
-    /// Starts `final_retry`. A job that is alone stays so; another quarantined one waits until it may run in a group. A stopping
+    /// Starts `on_exhausted`. A job that is alone stays so; another quarantined one waits until it may run in a group. A stopping
     /// node gives back what has to wait.
-    pub(crate) fn start_final_retry(&mut self, id: HeldId, is_stopping: bool, moment: &mut Moment) {
+    pub(crate) fn start_on_exhausted(&mut self, id: HeldId, is_stopping: bool, moment: &mut Moment) {
         let Some(job) = moment.held.at(id) else { return };
         let too_long = longest_wait(self.parts.topic.timeout);
         let entry = match &job.alone {
@@ -105,8 +105,8 @@ impl Runs {
     }
 
     /// What a run of a held job knows of it.
-    fn delivery(&self, job: &HeldJob, run: Arc<RunControl>) -> Delivery {
-        Delivery {
+    fn delivery(&self, job: &HeldJob, run: Arc<RunControl>) -> Delivered {
+        Delivered {
             topic: self.parts.key.topic.clone(),
             id: job.id.clone(),
             fence: job.token.fence,
@@ -122,7 +122,7 @@ impl Runs {
 
     /// How many runs have failed if this call fails, too; `None`: then the listener's `retry_delay` is not called.
     pub(super) fn asks_after(&self, job: &HeldJob, call: &HandlerCall) -> Option<u32> {
-        let asks = !matches!(call, HandlerCall::FinalRetry(_)) && job.own_policy().is_none();
+        let asks = !matches!(call, HandlerCall::OnExhausted(_)) && job.own_policy().is_none();
         (asks && self.tasks.listener.may_have_retry_delay()).then(|| u32::from(job.metadata.attempts) + 1)
     }
 
@@ -130,7 +130,7 @@ impl Runs {
     fn start(&mut self, id: HeldId, call: HandlerCall, entry: ProcessEntry, detached: bool, moment: &mut Moment) {
         let Some(job) = moment.held.get(id) else { return };
         let control = Arc::<RunControl>::default();
-        let delivery = Delivery { is_acked: detached, ..self.delivery(job, control.clone()) };
+        let delivery = Delivered { is_acked: detached, ..self.delivery(job, control.clone()) };
         let failed = self.asks_after(job, &call).filter(|_| !detached);
         let span = tracing::info_span!(
             parent: None, "dq.run", topic = %self.parts.key.topic, job.id = %job.id, attempt = delivery.attempt, fence = job.token.fence.0
@@ -165,7 +165,7 @@ impl Runs {
             work.push((job.record.clone(), self.delivery(job, control.clone())));
             jobs.push(RunJob { id: job.id.clone(), held: id, control });
             held.set(id, Stage::Running(run_id));
-            let has_room = !goes_alone && jobs.len() < settings.batch;
+            let has_room = !goes_alone && jobs.len() < settings.batch_size;
             let waiting = has_room.then(|| held.next_to_start(Suspicion::Ordinary)).flatten().map(|(id, _)| id);
             next = waiting.filter(|id| {
                 held.get(*id).is_some_and(|job| {
@@ -197,7 +197,7 @@ impl Runs {
         now: Duration,
     ) -> (Run, RunTask) {
         let task = RunTask::new(self.tasks.clone(), run_id, jobs.control().clone(), entry, needs_lease);
-        (Run::new(jobs, now, self.parts.topic.max_runtime_warning), task)
+        (Run::new(jobs, now, self.parts.topic.slow_warning), task)
     }
 
     /// Takes all new runs, in one piece: each crossing to the user's runtime wakes a thread, which costs more than a start.

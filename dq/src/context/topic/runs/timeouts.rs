@@ -49,7 +49,7 @@ impl Runs {
                     Some(end) if end <= moment.now => self.on_starved(run_id, moment),
                     // All permits are in use, or were until just now: the run waits for one.
                     end => {
-                        let next = moment.now + first_check(timeout, self.parts.topic.max_runtime_warning);
+                        let next = moment.now + first_check(timeout, self.parts.topic.slow_warning);
                         self.table.check_at(run_id, Some(end.map_or(next, |end| end.min(next))));
                     }
                 },
@@ -63,11 +63,11 @@ impl Runs {
 
     /// Warns of a run whose handler takes long, which continues.
     fn on_long(&mut self, run_id: RunId) {
-        let after = self.parts.topic.max_runtime_warning.unwrap_or_default();
+        let after = self.parts.topic.slow_warning.unwrap_or_default();
         let Some(run) = self.table.get_mut(run_id) else { return };
         let (topic, id) = (&self.parts.key.topic, run.jobs.only().map_or("a batch", JobId::as_str));
         let after = humantime::format_duration(after);
-        tracing::warn!(%topic, job.id = %id, "a handler has been running for longer than {after} (`max_runtime_warning`)");
+        tracing::warn!(%topic, job.id = %id, "a handler has been running for longer than {after} (`slow_warning`)");
     }
 
     fn on_timeout(&mut self, run_id: RunId, moment: &mut Moment) {

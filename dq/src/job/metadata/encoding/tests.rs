@@ -59,13 +59,13 @@ fn encoded(metadata: &Metadata) -> Vec<u8> {
 }
 
 /// What bytes of metadata say, if they are nothing else.
-fn decoded(bytes: &[u8]) -> Result<Metadata, BadRecord> {
+fn decoded(bytes: &[u8]) -> Result<Metadata, InvalidRecord> {
     let (metadata, kept) = Metadata::decode(bytes)?;
-    if kept.is_empty() { Ok(metadata) } else { Err(BadRecord::TooShort) }
+    if kept.is_empty() { Ok(metadata) } else { Err(InvalidRecord::TooShort) }
 }
 
 /// The numbers and flags that bytes of metadata say.
-fn numbers_in(bytes: &[u8]) -> Result<Metadata, BadRecord> {
+fn numbers_in(bytes: &[u8]) -> Result<Metadata, InvalidRecord> {
     Metadata::decode_numbers(bytes).map(|(numbers, _)| numbers)
 }
 
@@ -174,10 +174,10 @@ fn random_bytes_decode_to_metadata_or_are_refused() {
 #[test]
 fn what_is_no_list_and_a_list_with_more_fields_are_refused() {
     for bytes in [&b"{}"[..], b"what?", &[0xc0], &[0xdd, 0, 0, 0, 1, 0], &[0xdc, 1, 0], &[0xdc, 0, 19]] {
-        assert_eq!(decoded(bytes), Err(BadRecord::Unknown), "{bytes:?}");
+        assert_eq!(decoded(bytes), Err(InvalidRecord::Unknown), "{bytes:?}");
     }
     let longer: Vec<u8> = [0xdc, 0, FIELDS.len() as u8 + 1].into_iter().chain([0; 40]).collect();
-    assert_eq!((decoded(&longer), decoded(b"")), (Err(BadRecord::Unknown), Err(BadRecord::TooShort)));
+    assert_eq!((decoded(&longer), decoded(b"")), (Err(InvalidRecord::Unknown), Err(InvalidRecord::TooShort)));
 }
 
 #[test]
@@ -192,7 +192,7 @@ fn no_text_is_taken_for_metadata() {
 
 #[test]
 fn what_no_version_writes_is_refused() {
-    let damaged = |bytes: &[u8], field| assert_eq!(decoded(bytes), Err(BadRecord::Damaged(field)), "{bytes:?}");
+    let damaged = |bytes: &[u8], field| assert_eq!(decoded(bytes), Err(InvalidRecord::Damaged(field)), "{bytes:?}");
     damaged(&[0x91, 0xa0], "delay");
     damaged(&[0x91, 0xff], "delay");
     damaged(&[0x92, 0, 0], "group");

@@ -56,7 +56,7 @@ fn a_move_that_comes_while_a_look_is_in_flight_is_looked_at_after_it() {
     let mut table = Table::default();
     let mut waits = wait(&mut table, "a", SECOND);
     let asked = table.take_due(SECOND, 10);
-    table.moved(&id("a"), &JobMove::Done { by: String::new() }, SECOND);
+    table.moved(&id("a"), &Transition::Done { by: String::new() }, SECOND);
     assert!(table.take_due(SECOND, 10).is_empty(), "one look at a time");
     table.answered(&asked, vec![running("a")], SECOND, SECOND);
     assert_eq!(table.take_due(SECOND, 10), [id("a")]);
@@ -64,7 +64,7 @@ fn a_move_that_comes_while_a_look_is_in_flight_is_looked_at_after_it() {
     assert!(matches!(waits.try_recv(), Ok(Ok(Err(NoResult::Acked)))));
     let mut waits = wait(&mut table, "a", SECOND);
     let asked = table.take_due(SECOND, 10);
-    table.moved(&id("a"), &JobMove::Added { due: Timestamp::EPOCH }, SECOND);
+    table.moved(&id("a"), &Transition::Added { due: Timestamp::EPOCH }, SECOND);
     table.answered(&asked, vec![None], SECOND, SECOND);
     assert!(waits.try_recv().is_err(), "it was added after the look");
     let asked = table.take_due(SECOND, 10);
@@ -110,7 +110,7 @@ fn a_caller_whose_time_is_over_while_the_store_fails_learns_why() {
         let error = StoreError::Unavailable { operation: "get", reason: "no route".into() };
         table.failed(&asked, error, at, at);
     }
-    assert!(matches!(waits.try_recv(), Ok(Err(Reason::Store(_)))));
+    assert!(matches!(waits.try_recv(), Ok(Err(FailureReason::Store(_)))));
     assert!(others.try_recv().is_err(), "its time is not over");
     table.leave(&id("a"), 50 * 1_000_000_000);
     assert!(table.is_empty() && table.next().is_none());

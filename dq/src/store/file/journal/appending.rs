@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use super::error::JournalError;
-use super::frame::{FIRST_OWN_KIND, MOST_FRAME, TopicNumber, frame_header};
+use super::frame::{FIRST_OWN_KIND, MAX_FRAME, TopicNumber, frame_header};
 use super::position::Position;
 use super::tail::Tail;
-use super::topics::MOST_NAME;
+use super::topics::MAX_NAME;
 use super::writer::Writer;
 use crate::store::file::disk::{Disk, DiskLock};
 
@@ -32,9 +32,9 @@ impl Journal {
     /// Returns the number that stands for a topic in frames. A name has one number, as long as this journal is open.
     ///
     /// # Errors
-    /// [`JournalError::TooLarge`] if the name is longer than [`MOST_NAME`] bytes; [`JournalError::Poisoned`].
+    /// [`JournalError::TooLarge`] if the name is longer than [`MAX_NAME`] bytes; [`JournalError::Poisoned`].
     pub fn topic(&self, name: &str) -> Result<TopicNumber, JournalError> {
-        if name.len() > MOST_NAME {
+        if name.len() > MAX_NAME {
             return Err(JournalError::TooLarge { bytes: name.len() });
         }
         Ok(self.tail()?.topics.number(name))
@@ -178,5 +178,5 @@ pub struct Growth {
 /// Refuses a frame that is too large.
 pub(super) fn check_frame(kind: u8, bytes: &[u8]) -> Result<(), JournalError> {
     assert!(kind < FIRST_OWN_KIND, "the kind {kind} is the journal's own");
-    if bytes.len() > MOST_FRAME { Err(JournalError::TooLarge { bytes: bytes.len() }) } else { Ok(()) }
+    if bytes.len() > MAX_FRAME { Err(JournalError::TooLarge { bytes: bytes.len() }) } else { Ok(()) }
 }

@@ -118,7 +118,7 @@ pub enum OpenError {
     },
     /// What the journal has takes more memory than it may. In MiB.
     #[error(
-        "{path} needs about {need} MiB of memory for its jobs, and `memory_limit` is {limit} MiB: raise it, use a machine with more \
+        "{path} needs about {need} MiB of memory for its jobs, and `max_memory` is {limit} MiB: raise it, use a machine with more \
          memory, or move the jobs with `dq export`, which needs little"
     )]
     TooLarge {
@@ -170,8 +170,8 @@ pub enum JournalError {
     /// The journal was closed.
     #[error("the journal is closed")]
     Closed,
-    /// The content of a frame has more than [`MOST_FRAME`](super::MOST_FRAME) bytes, or the name of a topic more than
-    /// [`MOST_NAME`](super::MOST_NAME). Nothing was appended.
+    /// The content of a frame has more than [`MAX_FRAME`](super::MAX_FRAME) bytes, or the name of a topic more than
+    /// [`MAX_NAME`](super::MAX_NAME). Nothing was appended.
     #[error("{bytes} bytes are more than a frame may have")]
     TooLarge {
         /// Its bytes.

@@ -21,7 +21,7 @@ pub(super) const fn padded(bytes: u64) -> u64 {
 pub(super) const FRAME_HEADER: usize = 13;
 
 /// The most bytes of content that a frame may have: more than the largest row, which is a job of 16 MiB with a replacement of 16 MiB.
-pub const MOST_FRAME: usize = 48 << 20;
+pub const MAX_FRAME: usize = 48 << 20;
 
 /// Kinds from here on are the journal's own.
 pub const FIRST_OWN_KIND: u8 = 0xF0;
@@ -47,7 +47,7 @@ impl TopicNumber {
 /// The header of a frame, whose CRC covers everything of the frame that follows it.
 pub(super) fn frame_header(topic: TopicNumber, kind: u8, bytes: &[u8]) -> [u8; FRAME_HEADER] {
     let mut header = [0; FRAME_HEADER];
-    let length = u32::try_from(bytes.len()).expect("at most MOST_FRAME");
+    let length = u32::try_from(bytes.len()).expect("at most MAX_FRAME");
     header[4..8].copy_from_slice(&length.to_le_bytes());
     header[8] = kind;
     header[9..13].copy_from_slice(&topic.0.to_le_bytes());

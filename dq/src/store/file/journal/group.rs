@@ -1,19 +1,17 @@
 //! Groups: the frames that are written together and synced together.
 
-use super::frame::{
-    FRAME_HEADER, MOST_FRAME, RawFrame, TopicNumber, frame_header, padded, split_frame, u32_at, u64_at,
-};
+use super::frame::{FRAME_HEADER, MAX_FRAME, RawFrame, TopicNumber, frame_header, padded, split_frame, u32_at, u64_at};
 use super::header::Holds;
 
 /// The bytes in front of the frames of each group.
 pub(super) const GROUP_HEADER: usize = 56;
 
 /// A group to which no further frame is added.
-pub(super) const USUAL_GROUP: usize = 4 << 20;
+pub(super) const DEFAULT_GROUP: usize = 4 << 20;
 
 /// The most bytes of frames in a group: a reader never takes more at once. Names and reservations stand beside the largest frame.
 /// A limit is part of the format: with a lower one a reader refuses what this one wrote.
-pub const MOST_GROUP: usize = USUAL_GROUP + MOST_FRAME + (64 << 10);
+pub const MAX_GROUP: usize = DEFAULT_GROUP + MAX_FRAME + (64 << 10);
 
 /// What the groups of a kind of file start with, so that none passes for the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +57,7 @@ pub(super) struct GroupHeader {
 }
 
 impl GroupHeader {
-    /// `None` if these bytes are no header of a group at this position. It may name more bytes than [`MOST_GROUP`].
+    /// `None` if these bytes are no header of a group at this position. It may name more bytes than [`MAX_GROUP`].
     pub(super) fn decode(bytes: &[u8], stamp: Stamp, position: u64) -> Option<Self> {
         let bytes = bytes.get(..GROUP_HEADER)?;
         let is_ours = bytes[..4] == stamp.magic && u64_at(bytes, 8) == stamp.identity;
@@ -109,7 +107,7 @@ impl GroupHeader {
             if !frame.is_sound(rest) {
                 return Err(Unsound::From(at));
             }
-            if frame.bytes.len() > MOST_FRAME {
+            if frame.bytes.len() > MAX_FRAME {
                 return Err(Unsound::Beyond { at, bytes: frame.bytes.len() });
             }
             (rest, frames) = (after, frames + 1);
@@ -124,7 +122,7 @@ impl GroupHeader {
 pub(super) enum Unsound {
     /// From this byte of the body on they are damaged.
     From(usize),
-    /// The frame at this byte of the body is sound, and larger than [`MOST_FRAME`].
+    /// The frame at this byte of the body is sound, and larger than [`MAX_FRAME`].
     Beyond { at: usize, bytes: usize },
 }
 
@@ -164,7 +162,7 @@ impl Building {
 
     /// Whether a frame of this many bytes belongs into the next group.
     pub(super) fn is_full_for(&self, bytes: usize) -> bool {
-        !self.is_empty() && self.filled + FRAME_HEADER + bytes > USUAL_GROUP
+        !self.is_empty() && self.filled + FRAME_HEADER + bytes > DEFAULT_GROUP
     }
 
     pub(super) fn push(&mut self, topic: TopicNumber, kind: u8, bytes: &[u8]) {
@@ -201,7 +199,7 @@ impl Building {
             position: self.position,
             synced: written.synced,
             length: written.length,
-            bytes: u32::try_from(body.len()).expect("at most MOST_GROUP"),
+            bytes: u32::try_from(body.len()).expect("at most MAX_GROUP"),
             frames: self.frames,
             body_crc: crc32fast::hash(body),
             memory,

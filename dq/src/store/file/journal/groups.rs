@@ -1,8 +1,8 @@
 //! Reads the groups of a file, whatever its bytes are.
 
 use super::error::{Fault, OpenError, path_of, tried};
-use super::frame::{MOST_FRAME, UNIT, u64_at};
-use super::group::{GROUP_HEADER, GroupHeader, MOST_GROUP, Stamp, Unsound};
+use super::frame::{MAX_FRAME, UNIT, u64_at};
+use super::group::{GROUP_HEADER, GroupHeader, MAX_GROUP, Stamp, Unsound};
 use super::header::{FileHeader, HEADER, HeaderError, Holds};
 use super::position::FileName;
 use crate::store::file::disk::{Access, Disk, DiskFile};
@@ -162,14 +162,14 @@ impl Groups {
             return Ok(Next::Nothing { at: offset, later: None });
         };
         self.durable_length = self.durable_length.max(header.length);
-        if header.bytes as usize > MOST_GROUP {
-            return Err(self.beyond(offset, "group", header.bytes.into(), MOST_GROUP));
+        if header.bytes as usize > MAX_GROUP {
+            return Err(self.beyond(offset, "group", header.bytes.into(), MAX_GROUP));
         }
         let body = offset + GROUP_HEADER as u64;
         match header.check(self.bytes(body, header.bytes as usize)?) {
             Ok(()) => Ok(Next::Group(offset, header)),
             Err(Unsound::From(at)) => Ok(Next::Nothing { at: body + at as u64, later: None }),
-            Err(Unsound::Beyond { at, bytes }) => Err(self.beyond(body + at as u64, "frame", bytes as u64, MOST_FRAME)),
+            Err(Unsound::Beyond { at, bytes }) => Err(self.beyond(body + at as u64, "frame", bytes as u64, MAX_FRAME)),
         }
     }
 

@@ -6,7 +6,7 @@ use super::appending::Journal;
 use super::error::{OpenError, path_of};
 use super::files::Files;
 use super::frame::{FRAME_HEADER, split_frame};
-use super::group::{GROUP_HEADER, MOST_GROUP};
+use super::group::{GROUP_HEADER, MAX_GROUP};
 use super::groups::{Groups, Next};
 use super::header::{FileHeader, HEADER, Holds};
 use super::position::{FileName, Position};
@@ -183,7 +183,7 @@ impl<'a> Walk<'a> {
     /// Takes the sound frames of a group, or of what is left of one. Returns how many there are.
     fn frames(&mut self, file: &mut Groups, offset: u64, length: u64, apply: &mut Apply<'_>) -> Result<u64, OpenError> {
         let (of, path) = (file.header, file.path.clone());
-        let most = usize::try_from(length).unwrap_or(usize::MAX).min(MOST_GROUP + GROUP_HEADER);
+        let most = usize::try_from(length).unwrap_or(usize::MAX).min(MAX_GROUP + GROUP_HEADER);
         let body = file.bytes(offset, most)?.get(GROUP_HEADER..).unwrap_or_default();
         let (mut rest, mut sound) = (body, 0);
         while let Some((frame, after)) = split_frame(rest) {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::frame::TopicNumber;
 
 /// The most bytes that the name of a topic may have.
-pub const MOST_NAME: usize = 1_024;
+pub const MAX_NAME: usize = 1_024;
 
 /// Names no segment.
 const NOWHERE: u64 = u64::MAX;

@@ -72,7 +72,7 @@ impl Topic {
                 }
                 Change::HistorySetting(setting) => match setting.check() {
                     Ok(setting) => self.histories.set(setting),
-                    Err(bad) => reader.passed.aside.push(format!("the setting `history`: {bad}")),
+                    Err(bad) => reader.passed.aside.push(format!("the setting `history_max`: {bad}")),
                 },
                 Change::Broadcast(id, broadcast) => match (reader.id(id)?, broadcast) {
                     (Some(id), Some((due, record))) => self.broadcasts.insert(id, record.record(), reader.time(due)),

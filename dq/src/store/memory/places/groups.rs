@@ -12,8 +12,8 @@ use super::paused::PausedGroups;
 use super::rates::GroupRates;
 use super::{Claimed, Jobs, Place, Slot, TimedPlace, Touch};
 use crate::job::{GroupName, JobId, Priority, Record};
-use crate::store::groups::MOST_SEATS;
-use crate::store::{GroupSeen, GroupsPage, GroupsRequest, Rate};
+use crate::store::groups::MAX_SEATS;
+use crate::store::{GroupPage, GroupSeen, GroupsRequest, Rate};
 use crate::time::Timestamp;
 
 /// Where a waiting job stands in its group: due time, order of the adds, and id.
@@ -392,7 +392,7 @@ impl Jobs {
     }
 
     /// A page of the groups at this time, in µs. O(groups).
-    pub(crate) fn groups(&self, now: u64, GroupsRequest { after, only, limit }: &GroupsRequest) -> GroupsPage {
+    pub(crate) fn groups(&self, now: u64, GroupsRequest { after, only, limit }: &GroupsRequest) -> GroupPage {
         let clock = Timestamp::floor_micros(now);
         let is_asked = |name: &&SmolStr| {
             after.as_ref().is_none_or(|after| name.as_str() > after.as_str())
@@ -413,7 +413,7 @@ impl Jobs {
             Some(GroupSeen {
                 name,
                 waiting: group.waiting.len(),
-                seats: group.seats.iter().take(MOST_SEATS).filter_map(place).collect(),
+                seats: group.seats.iter().take(MAX_SEATS).filter_map(place).collect(),
                 // A group that may borrow is full as long as anything else is due.
                 is_full: first.is_some_and(|first| first.is_blocked && first.turn().is_none_or(|turn| turn.borrows)),
                 pause: pause.filter(|pause| pause.is_at(clock)).cloned(),
@@ -421,7 +421,7 @@ impl Jobs {
             })
         };
         let limit = (*limit).max(1);
-        GroupsPage { groups: names.iter().take(limit).filter_map(seen).collect(), more: names.len() > limit }
+        GroupPage { groups: names.iter().take(limit).filter_map(seen).collect(), more: names.len() > limit }
     }
 
     /// Whether each waiting job of a group has an entry and each seat a job, a job that is not first in its group is blocked, and only a first

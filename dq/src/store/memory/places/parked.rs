@@ -8,7 +8,7 @@ use crate::store::Rate;
 use crate::time::Timestamp;
 
 /// How many of the oldest jobs a sweep looks at.
-const MOST_PARKED: usize = 1_000;
+const MAX_PARKED: usize = 1_000;
 
 impl Jobs {
     /// Takes out the oldest jobs that have been UNACKED until then and may be claimed. Each spends the rate of its group, even if it has no
@@ -16,7 +16,7 @@ impl Jobs {
     pub(super) fn pop_parked(&mut self, until: Timestamp, limit: usize, rate: Option<Rate>) -> Vec<Claimed> {
         let (mut taken, mut held) = (Vec::new(), Vec::new());
         while taken.len() < limit
-            && taken.len() + held.len() < MOST_PARKED
+            && taken.len() + held.len() < MAX_PARKED
             && let Some(aged) = self.timed[TimedPlace::Unacked as usize].pop_due(until, Duration::ZERO)
         {
             let goes = !self.is_of_paused_group(&aged.2) && self.spend_of_group(&aged.2, rate);
@@ -29,7 +29,7 @@ impl Jobs {
     /// Whether one of the oldest jobs that have been UNACKED until then waits for something else than the end of the pause of its group.
     pub(crate) fn have_parked(&self, until: Timestamp) -> bool {
         let aged = self.index(TimedPlace::Unacked).after(None).take_while(|(at, _)| *at <= until);
-        aged.take(MOST_PARKED).any(|(_, id)| !self.is_of_paused_group(id))
+        aged.take(MAX_PARKED).any(|(_, id)| !self.is_of_paused_group(id))
     }
 
     fn is_of_paused_group(&self, id: &JobId) -> bool {

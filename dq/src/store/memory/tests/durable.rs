@@ -105,7 +105,7 @@ impl Journaled {
 
 fn settle_of(claim: &Claim, change: Change) -> Settle {
     let outcomes = vec![Outcome { id: claim.id.clone(), token: claim.token, change, metadata: None }];
-    Settle { last_seen: Sequence(2), lease: LEASE, bytes: USUAL_BYTES, outcomes }
+    Settle { last_seen: Sequence(2), lease: LEASE, bytes: DEFAULT_BYTES, outcomes }
 }
 
 #[test]
@@ -128,9 +128,9 @@ fn answers_that_promise_something_wait_for_their_changes_and_a_claim_only_for_it
     let (id, token, metadata) = (claim.id.clone(), claim.token, Metadata::default());
     assert_eq!(dq.ask(Exhaust { last_seen, lease, id, token, metadata }).1, ["exhaust 4"]);
     assert_eq!(dq.ask(settle_of(&claim, Change::Park)).1, ["settle 5"]);
-    let (limit, bytes, unacked_age) = (10, USUAL_BYTES, Duration::ZERO);
-    let (dead_kept, dead_most) = (LEASE, 10);
-    let sweep = Sweep { last_seen, limit, bytes, lease, unacked_age, dead_kept, dead_most, done_most: None };
+    let (limit, bytes, park_timeout) = (10, DEFAULT_BYTES, Duration::ZERO);
+    let (dead_retention, dead_max) = (LEASE, 10);
+    let sweep = Sweep { last_seen, limit, bytes, lease, park_timeout, dead_retention, dead_max, done_max: None };
     assert_eq!(dq.ask(sweep).1, ["sweep 6", "sweep fence +1"]);
     assert_eq!(dq.ask(Release { last_seen: Sequence(3) }).1, ["release 7"]);
     let reclaim = Reclaim { node: node("n"), seen: Timestamp::EPOCH, limit, bytes, max_crashes: 1 };

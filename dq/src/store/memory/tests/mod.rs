@@ -13,7 +13,7 @@ use super::now::Now;
 use super::topic::Topic;
 use crate::environment::StoreClock;
 use crate::job::{
-    AppName, Codec, Deliver, Fence, JobId, Metadata, NodeId, ProducerId, Record, Sequence, State, Token, TopicKey,
+    AppName, Codec, Delivery, Fence, JobId, Metadata, NodeId, ProducerId, Record, Sequence, State, Token, TopicKey,
     TopicName,
 };
 use crate::store::step::*;
@@ -170,7 +170,7 @@ impl Bench {
         metadata: Option<Metadata>,
     ) -> Verdict {
         let outcomes = vec![Outcome { id: id(text), token, change, metadata }];
-        let request = Settle { last_seen: self.sequence(name), lease: LEASE, bytes: USUAL_BYTES, outcomes };
+        let request = Settle { last_seen: self.sequence(name), lease: LEASE, bytes: DEFAULT_BYTES, outcomes };
         let verdict = self.topic.settle(self.now, &node(name), request).unwrap().verdicts.remove(0);
         self.finish_step();
         verdict
@@ -187,16 +187,16 @@ impl Bench {
         self.topic.isolate(self.now, &node(name), &request).unwrap().notes.unwrap()[0]
     }
 
-    fn sweep(&mut self, name: &str, unacked_age: Duration) -> Swept {
+    fn sweep(&mut self, name: &str, park_timeout: Duration) -> Swept {
         let request = Sweep {
             last_seen: self.sequence(name),
             limit: 100,
-            bytes: USUAL_BYTES,
+            bytes: DEFAULT_BYTES,
             lease: LEASE,
-            unacked_age,
-            dead_kept: Duration::from_secs(3_600),
-            dead_most: 2,
-            done_most: None,
+            park_timeout,
+            dead_retention: Duration::from_secs(3_600),
+            dead_max: 2,
+            done_max: None,
         };
         let Sequenced::Done(answer) = self.topic.sweep(self.now, &node(name), &request).unwrap() else {
             panic!("the sequence number is current")
@@ -213,7 +213,7 @@ impl Bench {
     }
 
     fn reclaim(&mut self, name: &str, seen: Timestamp) -> Reclaimed {
-        let request = Reclaim { node: node(name), seen, limit: 100, bytes: USUAL_BYTES, max_crashes: 3 };
+        let request = Reclaim { node: node(name), seen, limit: 100, bytes: DEFAULT_BYTES, max_crashes: 3 };
         let answer = self.topic.reclaim(self.now, &request).unwrap();
         self.finish_step();
         answer

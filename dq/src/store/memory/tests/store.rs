@@ -47,7 +47,7 @@ fn stores_of_one_name_are_one_store_until_the_last_is_dropped() {
 fn a_query_creates_nothing() {
     let store = MemoryStore::new(Arc::new(Still));
     assert_eq!(ready(store.get(&key("t"), &[id("a")])), [None]);
-    let request = PageRequest { state: State::Delayed, after: None, limit: 1, bytes: USUAL_BYTES };
+    let request = PageRequest { state: State::Delayed, after: None, limit: 1, bytes: DEFAULT_BYTES };
     assert!(ready(store.page(&key("t"), request)).jobs.is_empty());
     assert_eq!(ready(store.counts(&key("t"))).clock, Timestamp::from_millis(START_MS));
     assert!(store.topics.all().is_empty());
@@ -60,7 +60,7 @@ fn a_foreign_cursor_is_an_error() {
     for state in [State::Running, State::Delayed] {
         let after = Some(Cursor { at: Timestamp::EPOCH, id: String::new() });
         let page =
-            store.page(&key("t"), PageRequest { state, after, limit: 1, bytes: USUAL_BYTES }).now_or_never().unwrap();
+            store.page(&key("t"), PageRequest { state, after, limit: 1, bytes: DEFAULT_BYTES }).now_or_never().unwrap();
         assert!(matches!(page, Err(StoreError::Other { operation: "page", .. })));
     }
 }
@@ -72,11 +72,11 @@ fn signals_go_to_the_subscribers_that_asked_for_them() {
     let subscribe = |node, broadcasts| ready(store.signals(&topic, Interest { node, broadcasts, moves: false }));
     let (mut nodes, mut channel) = (subscribe(Some(node("n")), false), subscribe(None, true));
     drop(subscribe(Some(node("gone")), true));
-    let items = vec![NewJob { deliver: Deliver::Both, ..job("a") }];
+    let items = vec![NewJob { deliver: Delivery::Both, ..job("a") }];
     ready(store.producer(&topic, &ProducerId::new("p")).add(Numbered { number: 1, items }));
     assert_eq!([nodes.try_next(), nodes.try_next()], [Some(Signal::Due(None)), Some(Signal::BroadcastDue)]);
     let link = store.link(&topic, &node("n"));
-    ready(link.step(Publish { limit: 1, bytes: USUAL_BYTES, fallback: FALLBACK, expires_after: LEASE }));
+    ready(link.step(Publish { limit: 1, bytes: DEFAULT_BYTES, fallback: FALLBACK, expires_after: LEASE }));
     assert!(matches!(channel.try_next(), Some(Signal::Broadcast(message)) if message.id == id("a")));
     assert_eq!((nodes.try_next(), channel.try_next()), (None, None));
 }

@@ -57,7 +57,7 @@ Cost     O(n log n). Per job one HSET field and one ZADD member, and one HMGET f
 local number, flags, longest, groups, nodes = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 local FIRST_JOB, GENERATED, REPLACE, EXTEND, AT = 6 + 2 * groups + nodes, string.byte('gpe@', 1, 4)
 -- No record up to this has its metadata in the key `metadata`.
-local SMALL, MOST_READ = 4096, 1048576
+local SMALL, MAX_READ = 4096, 1048576
 local renews = flags ~= '' and string.find(flags, 'x', 1, true)
 -- include version.lua
 -- include clock.lua
@@ -85,7 +85,7 @@ if is_plain and chosen then
   if #chosen == 1 then
     is_plain = redis.call('HEXISTS', KEYS.jobs, chosen[1]) == 0
   else
-    is_plain = (tonumber(largest or '') or math.huge) * #chosen <= MOST_READ
+    is_plain = (tonumber(largest or '') or math.huge) * #chosen <= MAX_READ
     local records = is_plain and redis.call('HMGET', KEYS.jobs, unpack(chosen)) or {}
     for i = 1, #records do is_plain = is_plain and not records[i] end
   end

@@ -34,7 +34,7 @@ Returns  {'done', answer}, {'kept', answer} or {'late'}. The answer is `g`, and 
 Holds    rules 1, 2, 4, 5, 18, 23, 24, 28: a job without a place counts as RUNNING, and only a job that is changed comes near
 Cost     O(n log n). Per job one HMGET field, four ZMSCORE members, one HSET field and one ZADD member; per broadcast one HGET more
 ]]
-local number, renews, FIRST_CHANGE, FIELDS, MOST_READ = ARGV[1], true, 3, 5, 1048576
+local number, renews, FIRST_CHANGE, FIELDS, MAX_READ = ARGV[1], true, 3, 5, 1048576
 -- include version.lua
 -- include clock.lua
 -- include calls.lua
@@ -73,7 +73,7 @@ for i, job in ipairs(in_order) do
   if broadcast_dues[i] then
     local is_first = read_bytes == 0
     read_bytes = read_bytes + redis.call('HSTRLEN', KEYS.broadcast_jobs, job.id)
-    if is_first or read_bytes <= MOST_READ then
+    if is_first or read_bytes <= MAX_READ then
       local record = redis.call('HGET', KEYS.broadcast_jobs, job.id) or ''
       local text = metadata_in(record)
       job.broadcast = {text = text, due = tonumber(broadcast_dues[i]), payload = payload_of(record, text)}

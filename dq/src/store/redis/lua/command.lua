@@ -38,7 +38,7 @@ Holds    rules 1, 2, 5, 13, 15, 18, 19, 24, 28, 30: of a running job only the pe
 Cost     O(n log n)
 ]]
 -- include types.lua
-local number, renews, FIELDS, MOST_REMOVED = ARGV[1], true, 5, 1048576
+local number, renews, FIELDS, MAX_REMOVED = ARGV[1], true, 5, 1048576
 -- include version.lua
 -- include clock.lua
 -- include bulk.lua
@@ -188,7 +188,7 @@ for i = 2, #ARGV, FIELDS do
   if gone then
     local first = removed_bytes == 0
     removed_bytes = removed_bytes + redis.call('HSTRLEN', gone[1], gone[2])
-    if first or removed_bytes <= MOST_REMOVED then
+    if first or removed_bytes <= MAX_REMOVED then
       local record = redis.call('HGET', gone[1], gone[2])
       removed[#removed] = record and {record, gone[3]}
     end

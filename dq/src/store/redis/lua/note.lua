@@ -1,4 +1,4 @@
---[[ note: writes new metadata of a running job: that no attempt is left, before `final_retry`, or the state of the run; or writes how far the run has
+--[[ note: writes new metadata of a running job: that no attempt is left, before `on_exhausted`, or the state of the run; or writes how far the run has
 come. The job stays RUNNING. Renews.
 
 KEYS[1]  {app:topic}:running:NODE   HASH    job id -> token

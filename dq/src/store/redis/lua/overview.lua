@@ -10,7 +10,7 @@ KEYS[7]  {app:topic}:far           ZSET  bounds of the leaves of jobs that are d
 KEYS[8]  {app:topic}:far-jobs      HASH  job id -> due time and record of such a job
 KEYS[9]  {app:topic}:far-leaves    HASH  bound -> ids of the leaf, as a list of MessagePack
 KEYS[10] {app:topic}:leases        ZSET  node -> end of its lease, ms
-KEYS[11] {app:topic}:meta          HASH  paused, draining, delay, concurrency, rate, waiting, group_concurrency, group_rate, group_waiting, group_burst, shut, opens, roles
+KEYS[11] {app:topic}:meta          HASH  paused, draining, delay, cluster_concurrency, rate, max_waiting, group_concurrency, group_rate, group_max_waiting, group_burst, shut, opens, roles
 KEYS[12] {app:topic}:statistics    HASH  minute modulo 1440 -> what was counted in that minute
 KEYS[13] {app:topic}:running:NODE  HASH  job id -> token; and on: of each node in ARGV, from the second on
 ARGV[1]  the most nodes, 0..=100
@@ -33,7 +33,7 @@ for i = 1, #ends, 2 do
   held[#held + 1], held[#held + 2], held[#held + 3] = ends[i], ends[i + 1], rows_of[ends[i]] or 0
 end
 local m = redis.call('HMGET', KEYS.meta, 'watcher', 'watcher-until', 'standby', 'standby-until', 'paused', 'draining', 'delay',
-  'concurrency', 'rate', 'waiting', 'group_concurrency', 'group_rate', 'group_waiting', 'group_burst', 'shut', 'opens')
+  'cluster_concurrency', 'rate', 'max_waiting', 'group_concurrency', 'group_rate', 'group_max_waiting', 'group_burst', 'shut', 'opens')
 for i = 1, 16 do m[i] = m[i] or '' end
 local recent = false
 if redis.call('EXISTS', KEYS.statistics) == 1 then

@@ -6,7 +6,7 @@ KEYS[3]  {app:topic}:unacked       ZSET  job id -> when it was parked, ms
 KEYS[4]  {app:topic}:dead          ZSET  job id -> when it became DEAD, ms
 KEYS[5]  {app:topic}:done          ZSET  job id -> end of its retention, ms
 KEYS[6]  {app:topic}:leases        ZSET  node -> end of its lease, ms
-KEYS[7]  {app:topic}:meta          HASH  far, far-lost, paused, draining, delay, concurrency, rate, waiting, group_concurrency, group_rate, group_waiting, outbox
+KEYS[7]  {app:topic}:meta          HASH  far, far-lost, paused, draining, delay, cluster_concurrency, rate, max_waiting, group_concurrency, group_rate, group_max_waiting, outbox
 KEYS[8]  {app:topic}:far           ZSET  bounds of the leaves of jobs that are due much later
 KEYS[9]  {app:topic}:far-jobs      HASH  job id -> due time and record of such a job
 KEYS[10] {app:topic}:grouped       ZSET  waiting jobs and seats of groups, all with score 0
@@ -29,7 +29,7 @@ local places = 0
 for n = 1, #NODES do places = places + redis.call('HLEN', KEYS[FIRST + n - 1]) end
 local later, bound = redis.call('HLEN', KEYS.far_jobs), redis.call('ZRANGE', KEYS.far, 0, 0)[1]
 local far_at, far_lost, paused, draining, usual, concurrency, rate, waiting, group_concurrency, group_rate, group_waiting, group_burst, priorities, has_groups, follow_ups =
-  unpack(redis.call('HMGET', KEYS.meta, 'far', 'far-lost', 'paused', 'draining', 'delay', 'concurrency', 'rate', 'waiting', 'group_concurrency', 'group_rate', 'group_waiting', 'group_burst', 'priorities', 'groups', 'outbox'))
+  unpack(redis.call('HMGET', KEYS.meta, 'far', 'far-lost', 'paused', 'draining', 'delay', 'cluster_concurrency', 'rate', 'max_waiting', 'group_concurrency', 'group_rate', 'group_max_waiting', 'group_burst', 'priorities', 'groups', 'outbox'))
 local opens_at, drained_at, left = nil, nil, 0
 if paused or draining then
   -- include gate.lua

@@ -1,7 +1,7 @@
 --[[ set: pauses or drains a topic, or pauses a group, ends that, or sets the default delay of the topic or one of its limits.
 
 KEYS[1]  {app:topic}:calls:PRODUCER  STRING   the highest executed number, and answers of the last batches
-KEYS[2]  {app:topic}:meta            HASH     protocol, paused, draining, delay, concurrency, rate, waiting, group_concurrency, group_rate, group_waiting, group_burst
+KEYS[2]  {app:topic}:meta            HASH     protocol, paused, draining, delay, cluster_concurrency, rate, max_waiting, group_concurrency, group_rate, group_max_waiting, group_burst
 KEYS[3]  {app:topic}:wake            CHANNEL  signals for every node
 KEYS[4]  {app:topic}:delayed         ZSET     job id -> due time, ms
 KEYS[5]  {app:topic}:grouped         ZSET     waiting jobs and seats of groups, all with score 0

@@ -95,6 +95,6 @@ if held == 0 then
   call('ZREM', KEYS.leases, node)
 elseif stored == last_seen then
   -- include clock.lua
-  call('ZADD', KEYS.leases, format('%d', floor + math.min(lease, LONGEST_LEASE)), node)
+  call('ZADD', KEYS.leases, format('%d', floor + math.min(lease, MAX_LEASE)), node)
 end
 return {tonumber(stored or '') or 0, held, stale, {}, {}}

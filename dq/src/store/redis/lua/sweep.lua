@@ -9,7 +9,7 @@ KEYS[6]  {app:topic}:running:NODE   HASH    job id -> token
 KEYS[7]  {app:topic}:leases         ZSET    node -> end of its lease, ms
 KEYS[8]  {app:topic}:sequence:NODE  STRING  sequence number of the node
 KEYS[9]  {app:topic}:crashes        HASH    job id -> crashes, with `+` (grouped) or `!` (alone) behind it
-KEYS[10] {app:topic}:meta           HASH    protocol, fence, largest, watcher, standby, paused, draining, delay, concurrency, rate, waiting, group_concurrency, group_rate, group_waiting, group_burst, opens, events, history
+KEYS[10] {app:topic}:meta           HASH    protocol, fence, largest, watcher, standby, paused, draining, delay, cluster_concurrency, rate, max_waiting, group_concurrency, group_rate, group_max_waiting, group_burst, opens, events, history
 KEYS[11] {app:topic}:metadata       HASH    job id -> metadata that override those of its record
 KEYS[12] {app:topic}:grouped        ZSET    waiting jobs and seats of groups, all with score 0
 KEYS[13] {app:topic}:broadcasts     ZSET    broadcast id -> due time, ms
@@ -39,7 +39,7 @@ Cost     O(limit log n)
 ]]
 -- include types.lua
 local node, last_seen, limit, lease = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
-local MOST_PARKED, most_dead, most, most_done = 1000, tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
+local MAX_PARKED, most_dead, most, most_done = 1000, tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
 local stored = redis.call('GET', KEYS.sequence)
 if stored ~= last_seen then return {0, tonumber(stored or '') or 0, redis.call('HLEN', KEYS.running)} end
 -- include version.lua
@@ -113,7 +113,7 @@ local function has_until(place, time)
   return head and tonumber(head) <= time
 end
 local more = more_histories or has_until(KEYS.done, floor) or has_until(KEYS.dead, dead_until) or redis.call('ZCARD', KEYS.dead) > most_dead
-  or of_paused < MOST_PARKED and redis.call('ZCOUNT', KEYS.unacked, '-inf', int(parked_until)) > of_paused or most_done ~= nil and redis.call('ZCARD', KEYS.done) > most_done
+  or of_paused < MAX_PARKED and redis.call('ZCOUNT', KEYS.unacked, '-inf', int(parked_until)) > of_paused or most_done ~= nil and redis.call('ZCARD', KEYS.done) > most_done
 keep_notes()
 -- include told.lua
 return {

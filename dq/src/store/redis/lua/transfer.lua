@@ -6,7 +6,7 @@ KEYS[3]  {app:topic}:running:NODE   HASH    job id -> token
 KEYS[4]  {app:topic}:leases         ZSET    node -> end of its lease, ms
 KEYS[5]  {app:topic}:sequence:NODE  STRING  sequence number of the node
 KEYS[6]  {app:topic}:crashes        HASH    job id -> crashes, with `+` (grouped) or `!` (alone) behind it
-KEYS[7]  {app:topic}:meta           HASH    protocol, fence, largest, priorities, watcher, standby, paused, draining, delay, concurrency, rate, waiting, group_concurrency, group_rate, group_waiting, group_burst, opens, shut, rates, events, history
+KEYS[7]  {app:topic}:meta           HASH    protocol, fence, largest, priorities, watcher, standby, paused, draining, delay, cluster_concurrency, rate, max_waiting, group_concurrency, group_rate, group_max_waiting, group_burst, opens, shut, rates, events, history
 KEYS[8]  {app:topic}:metadata       HASH    job id -> metadata that override those of its record
 KEYS[9]  {app:topic}:far            ZSET    bounds of the leaves of jobs that are due much later
 KEYS[10] {app:topic}:far-jobs       HASH    job id -> due time and record of such a job
@@ -45,13 +45,13 @@ Holds    rules 1, 2, 5, 6, 8, 9, 20, 23, 29, 31. It reads each key before its fi
 Cost     O(limit log delayed), and up to 268 jobs that come near. A transfer that claims one job, with at most two nodes: 13 commands
 ]]
 local node, last_seen, limit, lease, fallback, most = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], tonumber(ARGV[6])
-local lookahead, ageing, STANDBY_DELAY, ROLE_SLACK, NEAR, MOST_LEFT = tonumber(ARGV[7]), tonumber(ARGV[8]), 250, 200, FAR / 2, 10000
+local lookahead, ageing, STANDBY_DELAY, ROLE_SLACK, NEAR, MAX_LEFT = tonumber(ARGV[7]), tonumber(ARGV[8]), 250, 200, FAR / 2, 10000
 local stored = redis.call('GET', KEYS.sequence)
 if stored ~= last_seen then return {0, tonumber(stored or '') or 0, redis.call('HLEN', KEYS.running)} end
 local protocol, last_fence, largest, watcher, watcher_until, watcher_told, standby, standby_until, standby_told, far_at, paused,
   draining, usual, events, history_setting, concurrency, rate, waiting, group_concurrency, group_rate, group_waiting, group_burst, shut, opens, priorities, has_groups, tells_moves, by_code = unpack(redis.call('HMGET', KEYS.meta, 'protocol', 'fence', 'largest', 'watcher',
     'watcher-until', 'watcher-told', 'standby', 'standby-until', 'standby-told', 'far', 'paused', 'draining', 'delay', 'events', 'history',
-    'concurrency', 'rate', 'waiting', 'group_concurrency', 'group_rate', 'group_waiting', 'group_burst', 'shut', 'opens', 'priorities', 'groups', 'members', 'rates'))
+    'cluster_concurrency', 'rate', 'max_waiting', 'group_concurrency', 'group_rate', 'group_max_waiting', 'group_burst', 'shut', 'opens', 'priorities', 'groups', 'members', 'rates'))
 if protocol and protocol ~= PROTOCOL then return redis.error_reply('DQVERSION ' .. protocol) end
 -- include clock.lua
 local note, keep_notes
@@ -79,7 +79,7 @@ local earliest = redis.call('ZRANGE', KEYS.leases, '0', '2', 'WITHSCORES')
 -- include claim.lua
 if seated then seated() end
 -- Of fewer than three leases the last one is known, and with it whether one is too long.
-if earliest[6] or tonumber(earliest[4] or earliest[2] or 0) > floor + LONGEST_LEASE then
+if earliest[6] or tonumber(earliest[4] or earliest[2] or 0) > floor + MAX_LEASE then
   -- rare cut.lua
 end
 local head
@@ -128,6 +128,6 @@ local other = earliest[1] == node and 3 or 1
 -- include told.lua
 return {
   1, tonumber(sequence_number), rows, micros, role, math.max(wake_at * 1000 - micros, 0), more and 1 or 0,
-  earliest[other] or '', math.min(tonumber(earliest[other + 1] or 0), floor + LONGEST_LEASE), ids, tokens, records, overrides,
+  earliest[other] or '', math.min(tonumber(earliest[other + 1] or 0), floor + MAX_LEASE), ids, tokens, records, overrides,
   crash_counts, dropped, told,
 }

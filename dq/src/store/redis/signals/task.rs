@@ -21,7 +21,7 @@ use crate::store::redis::stream::LastByte;
 use crate::store::{Signal, StoreError};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+const MAX_PAUSE: Duration = Duration::from_secs(2);
 
 /// How long the server may take to subscribe: the task serves many subscribers, so they must not wait long for a connection that hangs.
 const SUBSCRIBED_WITHIN: Duration = Duration::from_secs(10);
@@ -84,7 +84,7 @@ impl SubscriptionTask {
 
     pub(super) async fn run(mut self, mut requests: mpsc::UnboundedReceiver<Subscribe>) {
         loop {
-            let pause = doubled(FIRST_PAUSE, LONGEST_PAUSE, self.failures);
+            let pause = doubled(FIRST_PAUSE, MAX_PAUSE, self.failures);
             let (is_connected, is_needed) = (self.connection.is_some(), !self.subscribers.is_empty());
             tokio::select! {
                 biased;
@@ -116,7 +116,7 @@ impl SubscriptionTask {
     /// before.
     fn disconnected(&mut self) {
         self.connection = None;
-        self.failures = if Boottime.now() < self.connected_at + LONGEST_PAUSE { self.failures + 1 } else { 0 };
+        self.failures = if Boottime.now() < self.connected_at + MAX_PAUSE { self.failures + 1 } else { 0 };
     }
 
     /// Checks that the connection still works.

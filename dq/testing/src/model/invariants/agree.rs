@@ -6,7 +6,7 @@ use super::super::cluster::{Topic, job};
 use super::super::operation::JOBS;
 use super::super::queries::{Shown, same};
 use dq::job::{JobId, State};
-use dq::store::step::LONGEST_LEASE;
+use dq::store::step::MAX_LEASE;
 use dq::store::{JobPlace, Stored, TopicCounts};
 use dq::testing::seam::JobView;
 
@@ -16,7 +16,7 @@ pub(super) fn agree(topic: &Topic, shown: &Shown) -> Result<(), String> {
     let holders: BTreeSet<_> = view.jobs.values().filter_map(|job| job.row.as_ref()).map(|row| &row.node).collect();
     same("the nodes that have a lease", &holders, &view.leases.keys().collect())?;
     same("the leases", &view.leases, &shown.leases)?;
-    let longest = view.leases.values().all(|end| *end <= now.after(LONGEST_LEASE));
+    let longest = view.leases.values().all(|end| *end <= now.after(MAX_LEASE));
     same("whether every lease is at most the longest one", &true, &longest)?;
     for (state, jobs) in &shown.pages {
         let on_page =

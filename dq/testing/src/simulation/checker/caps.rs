@@ -5,7 +5,7 @@ use dq::job::{JobId, NodeId, State};
 use dq::testing::seam::JobView;
 use dq::time::Timestamp;
 
-/// How many crashes beyond the cap a job may cause before its `final_retry` begins.
+/// How many crashes beyond the cap a job may cause before its `on_exhausted` begins.
 pub(super) const EXTRA_CRASHES: u32 = 2;
 
 impl Checker {
@@ -36,7 +36,7 @@ impl Checker {
         let (now, Some(at)) = (Timestamp::floor_micros(micros), job.at) else { return false };
         match job.state {
             State::Done => at <= now,
-            State::Dead => self.caps.is_none_or(|caps| at.after(caps.dead_kept) <= now),
+            State::Dead => self.caps.is_none_or(|caps| at.after(caps.dead_retention) <= now),
             State::Delayed | State::Running | State::Unacked => false,
         }
     }

@@ -77,7 +77,7 @@ impl Checker {
         }
         let (caused, most) = (record.caused, self.caps.map_or(u32::MAX, |caps| caps.crashes + EXTRA_CRASHES));
         if caused > most && self.only_jobs_crash {
-            self.bad(format!("[19] {number} caused {caused} crashes before its final_retry"));
+            self.bad(format!("[19] {number} caused {caused} crashes before its on_exhausted"));
         }
     }
 

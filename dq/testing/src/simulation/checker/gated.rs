@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::record::Checker;
 use super::turns::group_of;
-use dq::job::{Deliver, JobId, NodeId, State};
+use dq::job::{Delivery, JobId, NodeId, State};
 use dq::schedule::schedule_name;
 use dq::store::step::Claim;
 use dq::store::{AddOutcome, NewJob, SetTopic, TopicChange, TopicState};
@@ -166,7 +166,7 @@ impl Checker {
             let (fewest, most) = (of_group(|is_known| !is_known), of_group(|_| true));
             let is_free = limit.is_none_or(|limit| waiting.len() < limit);
             let is_full = |count| group.is_some() && of_groups.is_some_and(|limit| count >= limit);
-            let passes = job.deliver == Deliver::Broadcast || schedule_name(&job.id).is_some();
+            let passes = job.deliver == Delivery::Broadcast || schedule_name(&job.id).is_some();
             let is_wrong = match outcome {
                 AddOutcome::Added => !passes && (!is_free || is_full(fewest)),
                 AddOutcome::TopicFull(_) => passes || is_free,
@@ -183,7 +183,7 @@ impl Checker {
             }
             if matches!(outcome, AddOutcome::Added | AddOutcome::Replaced(_)) {
                 match job.deliver {
-                    Deliver::Broadcast => waiting.remove(&job.id),
+                    Delivery::Broadcast => waiting.remove(&job.id),
                     _ => waiting.insert(&job.id, group),
                 };
             }

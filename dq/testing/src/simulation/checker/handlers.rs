@@ -110,7 +110,7 @@ impl Checker {
             self.bad(format!("[8] jobs of {from} are reclaimed, though there were only clean stops"));
         }
         // A little less is allowed, because clocks of nodes and of the store need not be equally fast.
-        let watch = self.node.renewal * 7 / 5;
+        let watch = self.node.heartbeat_interval * 7 / 5;
         let (watched, expired) = (Duration::from_micros(watched), Timestamp::floor_micros(micros).since(seen));
         if !is_free_lease(seen) && (watched < watch || expired < watch && !self.jumped) {
             self.bad(format!(

@@ -112,7 +112,7 @@ fn cause_of(outcome: &Outcome) -> Option<Cause> {
 }
 
 /// Returns whether the handler was polled whose failure this outcome tells: a retry costs an attempt, and a job without
-/// attempts is DEAD only after its `final_retry`.
+/// attempts is DEAD only after its `on_exhausted`.
 fn was_polled(run: &Run, outcome: &Outcome) -> bool {
     match outcome.change {
         Change::Retry(_) => run.polled.iter().any(|kind| *kind != HandlerKind::Final),

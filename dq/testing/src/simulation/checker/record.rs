@@ -290,7 +290,7 @@ pub(in crate::simulation) enum AddResult {
 pub(super) struct CrashRecord {
     /// Those since the last settled outcome, charged or not.
     pub(super) caused: u32,
-    /// Its `final_retry` has begun.
+    /// Its `on_exhausted` has begun.
     pub(super) final_polled: bool,
 }
 
@@ -302,8 +302,8 @@ pub(in crate::simulation) struct Caps {
     pub(in crate::simulation) attempts: u16,
     /// Handlers at once on a node.
     pub(in crate::simulation) permits: usize,
-    /// How long DEAD jobs are kept. There are never so many that `dead_most` counts.
-    pub(in crate::simulation) dead_kept: Duration,
+    /// How long DEAD jobs are kept. There are never so many that `dead_max` counts.
+    pub(in crate::simulation) dead_retention: Duration,
 }
 
 /// A version that has a broadcast.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::super::version::{mark, version};
 use super::record::{AddResult, Checker, Did, End, HandlerKind, Run};
-use dq::job::{Deliver, Fence, Isolation, JobId, NodeId, ProducerId, State, Token};
+use dq::job::{Delivery, Fence, Isolation, JobId, NodeId, ProducerId, State, Token};
 use dq::schedule::schedule_name;
 use dq::store::step::{Change, Claim, NoteVerdict, RejoinDue, Verdict};
 use dq::store::{AddOutcome, Command, CommandKind, Due, NewJob, OnDuplicate, OutboxPosition};
@@ -187,8 +187,8 @@ impl Checker {
             return self.note_extension(job, version, *due, (before, micros));
         }
         self.expected.due.insert(version, due);
-        if job.deliver != Deliver::Queue {
-            self.expected.broadcasts.added(version, due, job.deliver == Deliver::Both);
+        if job.deliver != Delivery::Queue {
+            self.expected.broadcasts.added(version, due, job.deliver == Delivery::Both);
         }
     }
 
@@ -337,7 +337,7 @@ impl Checker {
         }
         let current = self.expected.rows.get(&(node.clone(), id.clone())) == Some(&number);
         if current && kind == HandlerKind::OnDue && self.expected.finals.contains(&version) {
-            self.bad(format!("[15] on_due of {id} ({version}) after its final_retry"));
+            self.bad(format!("[15] on_due of {id} ({version}) after its on_exhausted"));
         }
         if current && kind == HandlerKind::OnDue && self.expected.parked.contains(&version) {
             self.bad(format!("[25] on_due of {id} ({version}), which is parked"));

@@ -4,7 +4,7 @@
 
 use super::super::version::version;
 use super::record::{Checker, Did};
-use dq::job::{Deliver, JobId, Record, State};
+use dq::job::{Delivery, JobId, Record, State};
 use dq::schedule::{Definition, schedule_name};
 use dq::store::step::{Change, Tick, TickJob, Verdict};
 use dq::testing::seam::{JobView, View};
@@ -82,8 +82,8 @@ impl Checker {
             (true, false) => {
                 let due = job.due.as_millis() * 1000;
                 self.expected.due.insert(new, due);
-                if job.deliver != Deliver::Queue {
-                    self.expected.broadcasts.added(new, due, job.deliver == Deliver::Both);
+                if job.deliver != Delivery::Queue {
+                    self.expected.broadcasts.added(new, due, job.deliver == Delivery::Both);
                 }
             }
             (false, true) => {}

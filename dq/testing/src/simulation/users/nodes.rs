@@ -29,7 +29,7 @@ impl Program {
             Some(Err(problems)) => return self.fail(format!("a node cannot start: {problems}")),
             None => return self.fail("a node cannot start: its start waits for an event outside of the run".into()),
         };
-        self.grace_millis.store(plan.settings.grace.as_millis() as u64, Relaxed);
+        self.grace_millis.store(plan.settings.shutdown_grace.as_millis() as u64, Relaxed);
         let node = SimNode::new(&process, plan.node.clone());
         sim.note(|| format!("{} starts", process.name));
         sim.for_checkers(|checker| {

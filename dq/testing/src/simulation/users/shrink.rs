@@ -19,7 +19,7 @@ use super::progress::Progress;
 use super::simulation::Simulation;
 
 /// The most runs of one search. Runs that ask whether jobs may be left out come on top, at most four for each.
-const MOST_TRIES: u64 = 1_000;
+const MAX_TRIES: u64 = 1_000;
 
 /// How many further seeds, without faults, are tried for the left-out jobs.
 const OTHERS: u64 = 3;
@@ -86,7 +86,7 @@ pub(super) fn shrink<S: Clone + Send + Sync + 'static>(
         let same = played.found.as_ref().is_some_and(|found| is_same(found, &what));
         (same && passes_without.left_out_jobs(only, &played)).then_some(played)
     };
-    let mut smaller = Smaller::than(Only::default(), whole, MOST_TRIES, shows);
+    let mut smaller = Smaller::than(Only::default(), whole, MAX_TRIES, shows);
     smaller.until_least(sizes, |smaller| {
         smaller.fewer(|run| names(&run.injected), |only, faults| only.faults = Some(faults));
         smaller.lower(1, smaller.report.nodes, |only, nodes| only.nodes = Some(nodes));

@@ -20,7 +20,7 @@ use super::spawned::spawned;
 use super::trace::{Named, Usual};
 use dq::environment::StoreClock as _;
 use dq::job::{JobId, Record, TopicName};
-use dq::listener::{Decision, Delivery, Failure, RetryDelay, UnackedDecision};
+use dq::listener::{Decision, Delivered, Failure, RetryDelay, UnackedDecision};
 use dq::testing::seam::ErasedBroadcast;
 use dq::testing::seam::{ErasedListener, HandlerCall, Returned};
 
@@ -38,12 +38,12 @@ impl fmt::Debug for Watched {
 }
 
 impl ErasedListener for Watched {
-    fn call(self: Arc<Self>, call: HandlerCall, record: Record, delivery: Delivery) -> BoxFuture<'static, Returned> {
+    fn call(self: Arc<Self>, call: HandlerCall, record: Record, delivery: Delivered) -> BoxFuture<'static, Returned> {
         let Host { sim, program, process, node } = &self.host;
         let (kind, handler) = match call {
             HandlerCall::OnDue => (HandlerKind::OnDue, ""),
-            HandlerCall::FinalRetry(_) => (HandlerKind::Final, "final_retry of "),
-            HandlerCall::ProcessUnacked => (HandlerKind::Swept, "process_unacked of "),
+            HandlerCall::OnExhausted(_) => (HandlerKind::Final, "on_exhausted of "),
+            HandlerCall::OnParkTimeout => (HandlerKind::Swept, "on_park_timeout of "),
         };
         let (fence, attempt) = (delivery.fence, delivery.attempt);
         let now = (sim.clock.micros(), sim.cluster.now());

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::super::super::changes::ends_of;
 use super::*;
 use crate::job::{ProducerId, TopicName};
-use crate::store::{FollowUpBatch, FollowUps, OutboxEntry, OutboxPosition};
+use crate::store::{FollowUpBatch, FollowUpBatches, OutboxEntry, OutboxPosition};
 
 /// A hundred jobs with generated ids and payloads of 100 bytes.
 fn hundred(bench: &Bench) -> Numbered<NewJob> {
@@ -29,7 +29,7 @@ fn a_life_costs_well_under_300_bytes_of_changes() {
     let ack = |claim: &Claim| Outcome { id: claim.id.clone(), token: claim.token, change: Change::Ack, metadata: None };
     let outcomes = claims.iter().map(ack).collect();
     let last_seen = bench.sequence("0123456789abcdef");
-    let request = Settle { last_seen, lease: LEASE, bytes: USUAL_BYTES, outcomes };
+    let request = Settle { last_seen, lease: LEASE, bytes: DEFAULT_BYTES, outcomes };
     bench.topic.settle(bench.now, &node("0123456789abcdef"), request).unwrap();
     let acked = changes(&mut bench.topic).len();
     assert!(bench.topic.is_empty());
@@ -70,13 +70,13 @@ fn every_kind() -> (Vec<Vec<u8>>, JournaledState) {
     for name in ["alone", "parked", "acked", "replaced"] {
         step(&mut bench, &|bench| drop(bench.add(job(name))));
     }
-    let both = NewJob { deliver: Deliver::Both, due: Due::After(LEASE), ..job("both") };
+    let both = NewJob { deliver: Delivery::Both, due: Due::After(LEASE), ..job("both") };
     step(&mut bench, &|bench| drop(bench.add(both.clone())));
     step(&mut bench, &|bench| drop(bench.command(CommandKind::Ack, "done", None)));
     step(&mut bench, &|bench| drop(bench.transfer("n", 10)));
     step(&mut bench, &|bench| assert_eq!(bench.crash("n").left, 0));
     step(&mut bench, &|bench| drop(bench.transfer("n", 10)));
-    let news = NewJob { deliver: Deliver::Broadcast, due: Due::After(LEASE), ..job("news") };
+    let news = NewJob { deliver: Delivery::Broadcast, due: Due::After(LEASE), ..job("news") };
     step(&mut bench, &|bench| drop(bench.add(news.clone())));
     step(&mut bench, &|bench| drop(bench.command(CommandKind::Delete, "news", None)));
     step(&mut bench, &|bench| drop(bench.add(NewJob { due: Due::After(LEASE), ..job("gone") })));
@@ -89,7 +89,7 @@ fn every_kind() -> (Vec<Vec<u8>>, JournaledState) {
         let fence = token(bench, "acked").fence;
         bench.command(CommandKind::Ack, "acked", Some(fence));
     });
-    let conditional = NewJob { on_duplicate: OnDuplicate::Keep, deliver: Deliver::Both, ..job("acked") };
+    let conditional = NewJob { on_duplicate: OnDuplicate::Keep, deliver: Delivery::Both, ..job("acked") };
     step(&mut bench, &|bench| drop(bench.add(conditional.clone())));
     step(&mut bench, &|bench| drop(bench.command(CommandKind::Delete, "alone", None)));
     step(&mut bench, &|bench| drop(bench.add(replacing("replaced", "2"))));
@@ -106,7 +106,7 @@ fn every_kind() -> (Vec<Vec<u8>>, JournaledState) {
         let relay = Batch::Relay { entry: arrived.clone() };
         bench.topic.execute(bench.now, &ProducerId::new("outbox:source"), relay).unwrap();
     });
-    let mut follow_ups = FollowUps::default();
+    let mut follow_ups = FollowUpBatches::default();
     (0..2).for_each(|_| follow_ups.push(target.clone(), &batch));
     step(&mut bench, &|bench| bench.topic.outbox.write(bench.now, &follow_ups));
     step(&mut bench, &|bench| bench.topic.outbox.remove(&target, bench.now.micros()));
@@ -244,7 +244,7 @@ fn the_changes_of_a_large_step_are_cut_into_parts_of_whole_rows() {
     let outcome = |(id, token)| Outcome { id, token, change: Change::Retry(Duration::ZERO), metadata: None };
     let outcomes: Vec<_> = runs.into_iter().map(outcome).collect();
     assert_eq!(outcomes.len(), 100);
-    let request = Settle { last_seen: bench.sequence("n"), lease: LEASE, bytes: USUAL_BYTES, outcomes };
+    let request = Settle { last_seen: bench.sequence("n"), lease: LEASE, bytes: DEFAULT_BYTES, outcomes };
     bench.topic.settle(bench.now, &node("n"), request).unwrap();
     assert_eq!(apply(&mut bench), 25);
 }

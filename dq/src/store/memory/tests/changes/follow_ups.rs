@@ -3,7 +3,7 @@
 use super::*;
 use crate::job::TopicName;
 use crate::store::step::Ending;
-use crate::store::{FollowUpBatch, FollowUps, OutboxEntry, OutboxPosition, Relay, relay_of};
+use crate::store::{FollowUpBatch, FollowUpBatches, OutboxEntry, OutboxPosition, Relay, relay_of};
 
 fn target() -> TopicName {
     TopicName::new("t").unwrap()
@@ -12,13 +12,13 @@ fn target() -> TopicName {
 fn relay(topic: &mut Topic, now: Now, arrived: &[(TopicName, OutboxPosition)]) -> Vec<OutboxEntry> {
     let (node, lease) = (node("n"), LEASE);
     let request =
-        Relay { node, lease, arrived: Vec::new(), unread: vec![], without: vec![], limit: 10, bytes: USUAL_BYTES };
+        Relay { node, lease, arrived: Vec::new(), unread: vec![], without: vec![], limit: 10, bytes: DEFAULT_BYTES };
     topic.outbox.relay(now, &request, arrived).entries
 }
 
 /// A run that ends with a follow-up; `all` gets the changes of each step.
 fn run_with_follow_up(bench: &mut Bench, name: &str, all: &mut Vec<Vec<u8>>) {
-    let mut follow_ups = FollowUps::default();
+    let mut follow_ups = FollowUpBatches::default();
     follow_ups.push(target(), &FollowUpBatch::Add(vec![job(&format!("after-{name}"))]));
     bench.add(job(name));
     all.push(changes(&mut bench.topic));

@@ -139,7 +139,7 @@ fn with_dumps(steps: &[Step]) -> usize {
 fn a_dump_writes_each_broadcast_once_however_many_pages_it_takes() {
     let mut bench = logged();
     for name in ["a", "b", "c", "d", "e"] {
-        bench.add(NewJob { deliver: Deliver::Broadcast, ..job(name) });
+        bench.add(NewJob { deliver: Delivery::Broadcast, ..job(name) });
     }
     let mut cursor = bench.topic.begin_dump();
     let mut pages = Vec::new();

@@ -4,7 +4,7 @@ use super::super::super::job_sets::SetRow;
 use super::*;
 use crate::job::TopicName;
 use crate::store::{
-    BatchAnswer, MOST_MEMBERS, MemberEnd, OnDead, OutboxEntry, Relay, SetChange, SetCounts, SetOutcome, SetRefusal,
+    BatchAnswer, MAX_MEMBERS, MemberEnd, OnDead, OutboxEntry, Relay, SetChange, SetCounts, SetOutcome, SetRefusal,
     SetVerb, relay_of,
 };
 
@@ -31,8 +31,15 @@ fn relay(bench: &mut Bench, all: &mut Vec<Vec<u8>>) {
     let own = relay_of(&name());
     loop {
         let (node, lease, arrived) = (node("n"), LEASE, vec![(name(), bench.topic.calls.highest(&own))]);
-        let request =
-            Relay { node, lease, arrived: Vec::new(), unread: vec![], without: vec![], limit: 10, bytes: USUAL_BYTES };
+        let request = Relay {
+            node,
+            lease,
+            arrived: Vec::new(),
+            unread: vec![],
+            without: vec![],
+            limit: 10,
+            bytes: DEFAULT_BYTES,
+        };
         let entries: Vec<OutboxEntry> = bench.topic.outbox.relay(bench.now, &request, &arrived).entries;
         all.push(changes(&mut bench.topic));
         if entries.is_empty() {
@@ -91,7 +98,7 @@ fn a_set_comes_back_at_each_step_of_its_life() {
 #[test]
 fn the_members_of_a_set_are_bounded() {
     let mut bench = home();
-    let counts = SetCounts { members: MOST_MEMBERS - 1, ..SetCounts::default() };
+    let counts = SetCounts { members: MAX_MEMBERS - 1, ..SetCounts::default() };
     bench.topic.job_sets.put(&id("s"), SetRow { counts, ..SetRow::default() });
     let mut add = |names: &[&str]| {
         bench.number += 1;
@@ -104,7 +111,7 @@ fn the_members_of_a_set_are_bounded() {
     };
     assert_eq!(add(&["a", "b"]), SetOutcome::Refused(SetRefusal::TooManyMembers));
     for _ in 0..2 {
-        assert!(matches!(add(&["a"]), SetOutcome::Done(seen) if seen.counts.members == MOST_MEMBERS));
+        assert!(matches!(add(&["a"]), SetOutcome::Done(seen) if seen.counts.members == MAX_MEMBERS));
     }
     assert_eq!(add(&["b"]), SetOutcome::Refused(SetRefusal::TooManyMembers));
 }

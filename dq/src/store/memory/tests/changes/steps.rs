@@ -49,7 +49,7 @@ fn new_job(name: &str, b: u8, c: u8) -> NewJob {
         due: Due::After(Duration::from_millis(pick(&[0, 0, 1, 3_000], b / 3))),
         expires_after: pick(&[None, None, Some(Duration::from_secs(30))], c / 9),
         on_duplicate: pick(&[OnDuplicate::Replace, OnDuplicate::Keep, OnDuplicate::Reject], b / 12),
-        deliver: pick(&[Deliver::Queue, Deliver::Queue, Deliver::Both, Deliver::Broadcast], b / 36),
+        deliver: pick(&[Delivery::Queue, Delivery::Queue, Delivery::Both, Delivery::Broadcast], b / 36),
         unique_for: pick(&[None, Some(Duration::from_millis(1)), Some(Duration::from_secs(3_600))], b / 72),
         record: bytes,
         ..job(name)
@@ -85,7 +85,7 @@ fn settle(bench: &mut Bench, a: u8, b: u8, c: u8) {
         metadata: c.is_multiple_of(2).then(metadata),
     });
     let outcomes = outcomes.collect();
-    let request = Settle { last_seen: bench.sequence(&holder), lease: LEASE, bytes: USUAL_BYTES, outcomes };
+    let request = Settle { last_seen: bench.sequence(&holder), lease: LEASE, bytes: DEFAULT_BYTES, outcomes };
     bench.topic.settle(bench.now, &node(&holder), request).unwrap();
 }
 
@@ -129,11 +129,11 @@ fn set(bench: &mut Bench, a: u8, b: u8) {
     bench.set(SetTopic { by: "b".repeat(usize::from(b) % 9), change });
 }
 
-fn sweep(bench: &mut Bench, name: &str, unacked_age: Duration) {
+fn sweep(bench: &mut Bench, name: &str, park_timeout: Duration) {
     if bench.sequence(name) == Sequence::default() {
         bench.reconcile(name);
     }
-    bench.sweep(name, unacked_age);
+    bench.sweep(name, park_timeout);
 }
 
 fn reclaim(bench: &mut Bench, a: u8, b: u8) {
@@ -141,7 +141,7 @@ fn reclaim(bench: &mut Bench, a: u8, b: u8) {
     let Some(seen) = bench.lease(name) else { return };
     bench.advance(seen.since(bench.now.floor()));
     let (limit, max_crashes) = (1 + usize::from(b % 3), u32::from(b % 4));
-    let request = Reclaim { node: node(name), seen, limit, bytes: USUAL_BYTES, max_crashes };
+    let request = Reclaim { node: node(name), seen, limit, bytes: DEFAULT_BYTES, max_crashes };
     bench.topic.reclaim(bench.now, &request).unwrap();
 }
 

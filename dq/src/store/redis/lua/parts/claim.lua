@@ -5,7 +5,7 @@ It is the path of every job, so it makes no function and no table that it can do
 Needs    place, latest, limit, most: claims the jobs of `place` with a time up to `latest`, at most `limit` of them, as many as
          have at most `most` bytes, and at least one. are_elsewhere(ids), or nil: an id for which it returns a value only
          leaves the place. choose(), or nil: gives ids, scores, members and is_short as the part `ranked` does. priorities: field of meta, and ageing where it is set and the place is DELAYED. pace, of the part `limits`, or nil. note, or nil. jobs, metadata, running, leases, sequence, crashes; node, last_seen, lease; protocol,
-         last_fence, largest, and what the part `tell_lease` needs: fields of meta; PROTOCOL and LONGEST_LEASE, which the loader
+         last_fence, largest, and what the part `tell_lease` needs: fields of meta; PROTOCOL and MAX_LEASE, which the loader
          writes; clock
 Gives    ids; tokens: each token and how many of the jobs have it; records; ids and records are packed if they are more than 32,
          which the node reads five times as fast; overrides: metadata that override theirs, or false;
@@ -111,7 +111,7 @@ end
 local sequence_number = format('%d', last_seen + 1)
 call('SET', KEYS.sequence, sequence_number, 'EX', '86400')
 -- The longest lease is five minutes (rule 20).
-if rows > 0 then call('ZADD', KEYS.leases, format('%d', floor + math.min(lease, LONGEST_LEASE)), node) end
+if rows > 0 then call('ZADD', KEYS.leases, format('%d', floor + math.min(lease, MAX_LEASE)), node) end
 if claimed > 0 and rows == claimed then
   -- rare tell_lease.lua
 end

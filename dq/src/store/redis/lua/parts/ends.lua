@@ -9,11 +9,11 @@ local prefix, NUL = string.sub(KEYS.meta, 1, -5), string.char(0)
 local topic = string.match(prefix, '^[^{]*{[^:]*:(.*)}:$')
 -- include postcard.lua
 -- As many ends as an entry may have, so that no step of a home takes long.
-local by_set, in_order, MOST_AT_ONCE, ENDS = {}, {}, 128, {a = '\0', x = '\1', r = '\2', l = '\3'}
+local by_set, in_order, MAX_AT_ONCE, ENDS = {}, {}, 128, {a = '\0', x = '\1', r = '\2', l = '\3'}
 for i = 1, #telling, 3 do
   local home, set = string.match(telling[i], '^([^%z]*)%z([^%z]*)%z')
   local key = home .. NUL .. set
-  if not by_set[key] or #by_set[key] >= MOST_AT_ONCE then
+  if not by_set[key] or #by_set[key] >= MAX_AT_ONCE then
     by_set[key] = {target = home, head = '\0\2' .. text(set) .. '\2' .. text(topic)}
     in_order[#in_order + 1] = by_set[key]
   end

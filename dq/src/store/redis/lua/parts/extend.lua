@@ -11,7 +11,7 @@ do
   local function read_old(key, id)
     local size, is_first = redis.call('HSTRLEN', key, id), read_bytes == 0
     read_bytes = read_bytes + size
-    return (is_first or read_bytes <= MOST_READ) and redis.call('HGET', key, id) or nil
+    return (is_first or read_bytes <= MAX_READ) and redis.call('HGET', key, id) or nil
   end
   -- The new due time, and when the job was first added.
   local function due_of(options, first)

@@ -1,6 +1,6 @@
 --[[ parked: of the oldest aged UNACKED jobs takes those whose group neither is paused nor has spent its rate.
 
-Needs    place, latest, limit, MOST_PARKED: it looks at no more jobs; group_rate: field of meta; ARGV[10]: the rate of each group, as the code of the
+Needs    place, latest, limit, MAX_PARKED: it looks at no more jobs; group_rate: field of meta; ARGV[10]: the rate of each group, as the code of the
          node says, or empty; clock, metadata, overrides, groups
 Gives    choose, for the part `claim`: ids; scores: their times, each behind an id; members: the same ids. Each spends the rate of its group, also
          where the claim then has no room for its bytes. of_paused: of how many jobs the group is paused
@@ -10,7 +10,7 @@ Cost     ZRANGE, and what `metadata_of` costs for all of these jobs; per group u
 function choose()
   local call, format = redis.call, string.format
   local aged, times, chosen, scores, group_rates = {}, {}, {}, {}, nil
-  local found = latest >= 0 and call('ZRANGE', place, '-inf', int(latest), 'BYSCORE', 'LIMIT', '0', int(MOST_PARKED), 'WITHSCORES') or {}
+  local found = latest >= 0 and call('ZRANGE', place, '-inf', int(latest), 'BYSCORE', 'LIMIT', '0', int(MAX_PARKED), 'WITHSCORES') or {}
   for i = 1, #found / 2 do aged[i], times[i] = found[2 * i - 1], found[2 * i] end
   local rate_of_groups = string.match(group_rate and string.match(group_rate, '^%d+:([%d/]+):') or ARGV[10], '^%d+/%d+/%d+$')
   if rate_of_groups then

@@ -40,7 +40,7 @@ do
     if #made == 0 then return end
     if KEYS.statistics then
       local SHAPE, SHAPE_BYTES, LATE = '<I4I4I4I4I4I4I8I6I4I4I4I4I4I4I4I4', 70, {10, 100, 1000, 10000, 60000, 600000, 3600000}
-      local MOST_LATE, MOST_SUM = 281474976710655, 9007199254740991
+      local MAX_LATE, MAX_SUM = 281474976710655, 9007199254740991
       local counts, has_counted = in_slot and #in_slot == SHAPE_BYTES and {struct.unpack(SHAPE, in_slot)}, false
       local is_new = not counts or counts[1] ~= minute
       if is_new then counts = {minute, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0} end
@@ -52,7 +52,7 @@ do
           while at < 16 and late > LATE[at - 8] do at = at + 1 end
           count(2, jobs)
           count(at, jobs)
-          counts[7], counts[8] = math.min(counts[7] + late * jobs, MOST_SUM), math.min(math.max(counts[8], late), MOST_LATE)
+          counts[7], counts[8] = math.min(counts[7] + late * jobs, MAX_SUM), math.min(math.max(counts[8], late), MAX_LATE)
         elseif one.letter == 'e' then
           count(3, jobs)
           if one.kind == 'ea' then count(4, jobs) elseif one.kind == 'er' or one.kind == 'ex' then count(5, jobs) end
@@ -72,7 +72,7 @@ do
       -- include tell_sets.lua
     end
     if not tells_moves then return end
-    local MOST_BYTES, MOST_ENDED, AT_ONCE = 4096, 100000, 250
+    local MAX_BYTES, MAX_ENDED, AT_ONCE = 4096, 100000, 250
     local function tell_events()
       local lines, bytes, more = {}, 0, 0
       for_each_move(function(one, id)
@@ -109,7 +109,7 @@ do
     local function newest(text, most)
       local _, count = string.gsub(text, '\n', '')
       local from = 1
-      while count > 1 and (count > most or #text - from + 1 > MOST_BYTES) do
+      while count > 1 and (count > most or #text - from + 1 > MAX_BYTES) do
         from, count = string.find(text, '\n', from, true) + 1, count - 1
       end
       return from > 1 and string.sub(text, from) or text
@@ -145,7 +145,7 @@ do
         if #kept > 0 then ask('HSET', KEYS.history, unpack(fields)) end
         if after_end > 0 and gone_count > 0 then
           ask('ZADD', KEYS.history_ends, unpack(members))
-          local over = (tonumber(ask('ZCARD', KEYS.history_ends)) or 0) - MOST_ENDED
+          local over = (tonumber(ask('ZCARD', KEYS.history_ends)) or 0) - MAX_ENDED
           if over > 0 then forget_histories(ask('ZRANGE', KEYS.history_ends, '0', int(math.min(over, 1000) - 1))) end
         end
       end

@@ -64,7 +64,7 @@ do
   end
   -- Which of these ids have a record. Where records may be large, it asks id by id and reads none.
   local function recorded_of(ids)
-    local recorded, records = {}, (tonumber(largest or '') or math.huge) * #ids <= MOST_READ and read('HMGET', KEYS.jobs, ids)
+    local recorded, records = {}, (tonumber(largest or '') or math.huge) * #ids <= MAX_READ and read('HMGET', KEYS.jobs, ids)
     for i, id in ipairs(ids) do
       if records and records[i] or not records and redis.call('HEXISTS', KEYS.jobs, id) == 1 then recorded[#recorded + 1] = id end
     end

@@ -1,13 +1,13 @@
 --[[ tell_lease: tells one other node how long a new lease lasts, so that it looks at the leases then (rule 20).
 
-Needs    node, lease; meta; watcher, watcher_until, watcher_told, standby, standby_until, standby_told: fields of meta; LONGEST_LEASE;
+Needs    node, lease; meta; watcher, watcher_until, watcher_told, standby, standby_until, standby_told: fields of meta; MAX_LEASE;
          call, format, changes of the part `claim`; clock
 Gives    in changes, who was told, and when the lease ends: another node that has a role, or all nodes (`*` and the node of the lease) if
          none has or the one that has does not listen. It does nothing if the same node, or all while none has a role, were told of
          another lease that ends before: then they look at all leases. A node that has a role now may have come after all were told
 Cost     a PUBLISH once a lease; two while the node does not listen
 ]]
-local role, holder, told, lasts = 'standby', false, standby_told, math.min(lease, LONGEST_LEASE)
+local role, holder, told, lasts = 'standby', false, standby_told, math.min(lease, MAX_LEASE)
 if watcher and watcher ~= node and floor <= (tonumber(watcher_until or '') or -1) then
   role, holder, told = 'watcher', watcher, watcher_told
 elseif standby and standby ~= node and floor <= (tonumber(standby_until or '') or -1) then

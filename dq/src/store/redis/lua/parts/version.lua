@@ -10,6 +10,6 @@ Cost     one HMGET
 ]]
 local protocol, last_fence, has_retains, watcher, watcher_until, largest, far_at, paused, draining, usual, events, history_setting,
   concurrency, rate, waiting, group_concurrency, group_waiting, shut, priorities, has_groups, taken_until, tells_moves = unpack(redis.call('HMGET', KEYS.meta, 'protocol', 'fence', 'retains', 'watcher', 'watcher-until', 'largest', 'far',
-    'paused', 'draining', 'delay', 'events', 'history', 'concurrency', 'rate', 'waiting', 'group_concurrency', 'group_waiting', 'shut', 'priorities', 'groups', 'taken', 'members'))
+    'paused', 'draining', 'delay', 'events', 'history', 'cluster_concurrency', 'rate', 'max_waiting', 'group_concurrency', 'group_max_waiting', 'shut', 'priorities', 'groups', 'taken', 'members'))
 if protocol and protocol ~= PROTOCOL then return redis.error_reply('DQVERSION ' .. protocol) end
 local note, keep_notes

@@ -7,7 +7,7 @@ struct CloseOrder {
     order_id: u64,
 }
 
-#[delay_listener(final_retry = "give_up")]
+#[delay_listener(on_exhausted = "give_up")]
 async fn close(job: Job<CloseOrder>) -> Result<(), JobError> {
     let _ = job.order_id;
     Ok(())
