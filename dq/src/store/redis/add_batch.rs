@@ -214,20 +214,11 @@ impl AddBatch {
             None => call.cmd.arg(self.number),
             Some(number) => call.cmd.arg(number),
         };
-        call.cmd
-            .arg(letters(self.notes.letters().into_iter().chain(flags)))
-            .arg(self.notes.longest)
-            .arg(self.groups.len())
-            .arg(nodes.len());
-        for (options, count) in &self.groups {
-            call.cmd.arg(options.text()).arg(*count);
-        }
-        for node in nodes {
-            call.cmd.arg(node.as_str());
-        }
-        for (id, record) in &self.jobs {
-            call.cmd.arg(id.as_str()).arg(record.as_bytes().as_ref());
-        }
+        let flags = letters(self.notes.letters().into_iter().chain(flags));
+        call.push((flags, self.notes.longest, self.groups.len(), nodes.len()));
+        self.groups.iter().for_each(|(options, count)| call.push((options.text(), *count)));
+        nodes.iter().for_each(|node| call.push(node.as_str()));
+        self.jobs.iter().for_each(|(id, record)| call.push((id.as_str(), record.as_bytes().as_ref())));
         if let Some(membership) = &self.membership {
             call.cmd.arg(self.left.iter().map(JobId::as_str).collect::<Vec<_>>()).arg(membership);
         }

@@ -20,7 +20,7 @@ pub(super) fn too_many_nodes(operation: &'static str) -> StoreError {
 
 /// Reads the nodes of an answer that asks for another try.
 pub(super) fn nodes_of(reply: &mut Reply) -> Result<BTreeSet<NodeId>, StoreError> {
-    reply.nested()?.each(|names| names.node().map(Some))
+    reply.read::<Vec<_>>().map(BTreeSet::from_iter)
 }
 
 /// Sends a request until it names all nodes that have a lease. Returns the answer after its first value.
@@ -31,7 +31,7 @@ pub(super) async fn with_all_nodes<A: Future<Output = Result<Reply, StoreError>>
 ) -> Result<Reply, StoreError> {
     for _ in 0..TRIES {
         let mut reply = ask(&nodes).await?;
-        if !reply.is_set()? {
+        if !reply.read::<bool>()? {
             return Ok(reply);
         }
         nodes.extend(nodes_of(&mut reply)?);

@@ -14,25 +14,17 @@ use crate::store::{
 pub(super) fn write(mut call: ScriptCall, batch: &Numbered<JobChange>) -> ScriptCall {
     let grows = |item: &JobChange| matches!(item.what, ChangeKind::Update(_) | ChangeKind::Options(_));
     let retains = |item: &JobChange| matches!(&item.what, ChangeKind::Options(options) if options.retain.is_some_and(|retain| !retain.is_zero()));
-    call.push(batch.number);
-    call.push(letters([(batch.items.iter().any(grows), 'u'), (batch.items.iter().any(retains), 'r')]));
+    call.push((batch.number, letters([(batch.items.iter().any(grows), 'u'), (batch.items.iter().any(retains), 'r')])));
     for JobChange { id, what, if_version, by } in &batch.items {
         let (verb, argument) = match what {
-            ChangeKind::Reschedule(due) => ("r", due_text(*due)),
-            ChangeKind::ExtendBy(delay) => ("e", millis(*delay).to_string()),
-            ChangeKind::RunNow => ("n", String::new()),
-            ChangeKind::Update(_) => ("u", String::new()),
-            ChangeKind::Options(_) => ("o", String::new()),
+            ChangeKind::Reschedule(due) => ("r", due_text(*due).into_bytes()),
+            ChangeKind::ExtendBy(delay) => ("e", millis(*delay).to_string().into_bytes()),
+            ChangeKind::RunNow => ("n", Vec::new()),
+            ChangeKind::Update(record) => ("u", record.payload_bytes().to_vec()),
+            ChangeKind::Options(options) => ("o", written(options)),
         };
-        call.push(verb);
-        call.push(id.as_str());
-        call.push(if_version.map(|version| version.to_string()).unwrap_or_default());
-        call.push(&*escaped(by.as_deref().unwrap_or_default()));
-        match what {
-            ChangeKind::Update(record) => call.push(record.payload_bytes()),
-            ChangeKind::Options(options) => call.push(written(options)),
-            _ => call.push(argument),
-        }
+        let version = if_version.map(|version| version.to_string()).unwrap_or_default();
+        call.push((verb, id.as_str(), version, escaped(by.as_deref().unwrap_or_default()), argument));
     }
     call
 }

@@ -14,6 +14,7 @@ use redis::{Cmd, Pipeline, Value};
 
 use super::RedisStore;
 use super::keys::{Key, Keyspace};
+use super::reply::Text;
 use super::scripts::body;
 use super::shards::Shards;
 use crate::environment::{Boottime, Clock};
@@ -118,16 +119,10 @@ impl RedisStore {
         let from = after.map_or_else(|| "-".to_owned(), |after| format!("({after}"));
         let mut cmd = redis::cmd("EVAL");
         cmd.arg(body(LISTED)).arg(1).arg(&self.keyspace.directory(app.as_str())[0]).arg(from).arg(MAX_NAMES);
-        let mut read = self.shards.list("topics", &cmd).await?;
-        let (clock, is_full) = (read.number()?, read.len() == MAX_NAMES);
-        let (mut known, mut last) = (Vec::new(), None);
-        while read.len() > 0 {
-            let name = read.text()?;
-            // Only another program enters what is no name.
-            known.extend(TopicName::stored(&name).ok());
-            last = Some(name);
-        }
-        let limit = limit.max(1);
+        let (clock, read): (u64, Vec<Text>) = self.shards.list("topics", &cmd).await?.whole()?;
+        // Only another program enters what is no name.
+        let known: Vec<_> = read.iter().filter_map(|Text(name)| TopicName::stored(name).ok()).collect();
+        let (limit, is_full) = (limit.max(1), read.len() == MAX_NAMES);
         let (mut names, mut empty, mut left, mut size) = (Vec::new(), Vec::new(), known.as_slice(), limit);
         while names.len() < limit && !left.is_empty() {
             let (some, _) = left.split_at(size.min(left.len()));
@@ -144,7 +139,7 @@ impl RedisStore {
         self.unlist(app, clock.saturating_sub(STAYS.as_secs()), &empty).await;
         let next = match known.len().checked_sub(left.len() + 1) {
             Some(at) if !left.is_empty() => Some(known[at].to_string()),
-            _ => last.filter(|_| is_full),
+            _ => read.into_iter().last().filter(|_| is_full).map(|Text(name)| name),
         };
         Ok(TopicNames { names, next })
     }

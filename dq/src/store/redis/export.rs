@@ -1,10 +1,12 @@
 //! Pages of jobs, and the query `export` (rule 27), which reads the same pages, over the shared connection.
 
+use bytes::Bytes;
+
 use super::RedisStore;
 use super::keys::Key;
-use super::reply::Reply;
+use super::reply::{Readable, Text};
 use super::scripts::{Step, TopicScripts};
-use crate::job::{Delivery, Fence, JobId, NodeId, Progress, TopicKey};
+use crate::job::{Delivery, Fence, JobId, NodeId, Progress, Record, Token, TopicKey};
 use crate::store::{
     AddedJob, CopyPlace, Cursor, End, Ended, ExportRequest, Exported, HeldJob, JobCopy, PendingCommand, Replacement,
     StoreError, plain,
@@ -46,7 +48,7 @@ impl RedisStore {
         Ok(())
     }
 
-    /// Until when these ids are taken.
+    /// Until when these ids are taken. The half millisecond of a deleted job is no part of the time.
     pub(super) async fn taken_until(
         &self,
         topic: &TopicKey,
@@ -56,10 +58,7 @@ impl RedisStore {
             return Ok(Vec::new());
         }
         let (keys, names) = (self.keyspace.of(topic), ids.iter().map(|id| id.as_str()).collect::<Vec<_>>());
-        let ends = self.shards.read_key("taken", &keys, Key::Taken, "ZMSCORE", names).await?;
-        let mut ends = Reply::list("taken", ends)?;
-        // The half millisecond of a deleted job is no part of the time.
-        ids.iter().map(|_| Ok(ends.score_or_nothing()?.map(|score| Timestamp::from_millis(score as u64)))).collect()
+        self.shards.read_key("taken", &keys, Key::Taken, "ZMSCORE", names).await
     }
 
     /// A page of one place, in order of time, then id. Only an export has crashes and the last fence.
@@ -87,23 +86,20 @@ impl RedisStore {
             None => call.arg("").arg(""),
         };
         let letter = if place == CopyPlace::Delayed { "d" } else { "" };
-        let call = call.arg(bytes).arg(letter).arg(if is_export { "e" } else { "" });
-        let mut reply = self.shards.ask_list(call).await?;
-        let (more, fence, mut rows) = (reply.is_set()?, fence(&mut reply)?, reply.nested()?);
-        let (mut jobs, mut copies, mut next) = (0, Vec::new(), None);
-        while rows.len() > 0 {
-            let (id, at, record) = (rows.id()?, rows.time()?, rows.record_or_nothing()?);
-            let (metadata, crashes) = (rows.bytes_or_nothing()?, crash_count(&rows.bytes_or_nothing()?));
-            jobs += 1;
-            let Ok(id) = id else { continue };
+        let call = call.arg((bytes, letter, if is_export { "e" } else { "" }));
+        let (more, Readable(fence), rows): (bool, _, Vec<PlacedRow>) = self.shards.ask(call).await?;
+        let (jobs, mut copies, mut next) = (rows.len(), Vec::new(), None);
+        for (Readable(id), at, record, metadata, crashes) in rows {
+            let Some(id) = id else { continue };
             next = Some(Cursor { at, id: id.to_string() });
             let Some(record) = record else { continue };
-            copies.push(match place {
-                CopyPlace::Broadcast => JobCopy { id, record, crashes: 0, place, at, taken_until: None },
-                _ => JobCopy { id, record: record.under(&metadata), crashes, place, at, taken_until: None },
-            });
+            let (metadata, crashes) = match place {
+                CopyPlace::Broadcast => Default::default(),
+                _ => (metadata.unwrap_or_default(), crash_count(&crashes.unwrap_or_default())),
+            };
+            copies.push(JobCopy { id, record: record.under(&metadata), crashes, place, at, taken_until: None });
         }
-        Ok(Exported { copies, jobs, next: next.filter(|_| more), fence })
+        Ok(Exported { copies, jobs, next: next.filter(|_| more), fence: Fence(fence.unwrap_or_default()) })
     }
 
     /// A page of RUNNING, node after node, in two scripts. Nodes keep running while it is read, so the pages do not show one moment. Only
@@ -131,38 +127,36 @@ impl RedisStore {
             return Ok(Runs::default());
         }
         let names = nodes.iter().cloned().collect();
-        let call = scripts.call_with_nodes(Step::Rows, &names).arg(limit.max(1)).arg(cursor);
-        let call = call.arg(bytes).arg(nodes.len()).arg(if is_export { "e" } else { "" });
-        let mut reply = self.shards.ask_list(call).await?;
-        let (at, cursor, clock) = (reply.count()?, reply.text()?, reply.time()?);
-        let (fence, held) = (fence(&mut reply)?, held_jobs(reply.nested()?, &nodes)?);
+        let call = scripts.call_with_nodes(Step::Rows, &names);
+        let call = call.arg((limit.max(1), cursor, bytes, nodes.len(), if is_export { "e" } else { "" }));
+        let (at, Text(cursor), clock, Readable(fence), rows): (usize, _, _, _, Vec<_>) = self.shards.ask(call).await?;
+        let mut held: Vec<_> = rows.into_iter().filter_map(|row| held_job(row, &nodes)).collect();
+        held.sort_by(|(a, first), (b, second)| (a, &first.id).cmp(&(b, &second.id)));
         let next = at.checked_sub(1).map_or(following, |at| nodes.get(at).cloned());
         let next = next.map(|node| Cursor { at: Timestamp::EPOCH, id: format!("{node}/{cursor}") });
-        Ok(Runs { held, next, clock, fence })
+        Ok(Runs { held, next, clock, fence: Fence(fence.unwrap_or_default()) })
     }
 }
 
-/// The rows of a page, node after node, those of each in order of their ids. Rows without a record, or whose ids are not of dq, are
-/// left out.
-fn held_jobs(rows: Reply, nodes: &[NodeId]) -> Result<Vec<(NodeId, HeldJob)>, StoreError> {
-    let mut held: Vec<_> = rows.each(|rows| {
-        let (node, id, token) = (rows.count()?, rows.id()?, rows.text()?);
-        let (record, metadata) = (rows.record_or_nothing()?, rows.bytes_or_nothing()?);
-        let crashes = crash_count(&rows.bytes_or_nothing()?);
-        let (command, new) = (rows.bytes_or_nothing()?, rows.record_or_nothing()?);
-        let (end, replacing) = std::str::from_utf8(&command).ok().and_then(command_in).unwrap_or_default();
-        let replacement = replacing.zip(new).map(|((conditional, deliver, due), record)| Replacement {
-            job: AddedJob { record, due, deliver },
-            conditional,
-        });
-        let job = id.ok().zip(record).map(|(id, record)| {
-            let (record, pending) = (record.under(&metadata), PendingCommand { end, replacement });
-            HeldJob { id, record, crashes, token: token.parse().ok(), pending }
-        });
-        Ok(node.checked_sub(1).and_then(|at| nodes.get(at).cloned()).zip(job))
-    })?;
-    held.sort_by(|(a, first), (b, second)| (a, &first.id).cmp(&(b, &second.id)));
-    Ok(held)
+/// A job of a place: its id and time, its record, metadata and crashes.
+type PlacedRow = (Readable<JobId>, Timestamp, Option<Record>, Option<Bytes>, Option<Bytes>);
+
+/// A job that a node holds: the number of the node, the id, token, record, metadata and crashes, and what waits for the end of its run.
+type HeldRow =
+    (usize, Readable<JobId>, Readable<Token>, Option<Record>, Option<Bytes>, Option<Bytes>, Text, Option<Record>);
+
+/// Reads a row; `None` if it has no record, or an id that is not of dq.
+fn held_job(row: HeldRow, nodes: &[NodeId]) -> Option<(NodeId, HeldJob)> {
+    let (node, Readable(id), Readable(token), record, metadata, crashes, Text(command), new) = row;
+    let (end, replacing) = command_in(&command).unwrap_or_default();
+    let replacement = replacing.zip(new).map(|((conditional, deliver, due), record)| Replacement {
+        job: AddedJob { record, due, deliver },
+        conditional,
+    });
+    let (record, crashes) = (record?.under(&metadata.unwrap_or_default()), crash_count(&crashes.unwrap_or_default()));
+    let pending = PendingCommand { end, replacement };
+    let job = HeldJob { id: id?, record, crashes, token, pending };
+    Some((nodes.get(node.wrapping_sub(1))?.clone(), job))
 }
 
 /// What a replacement is beside its record: whether it is conditional, its delivery, its due time.
@@ -202,12 +196,6 @@ pub(super) fn crash_count(text: &[u8]) -> u32 {
 pub(super) fn progress_of(text: &[u8]) -> Option<Progress> {
     let (_, notes) = std::str::from_utf8(text).ok()?.split_once(' ')?;
     Progress::read(&plain(notes.split_once(';')?.1))
-}
-
-/// The last fence of a topic, which may have given out none.
-fn fence(reply: &mut Reply) -> Result<Fence, StoreError> {
-    let text = reply.bytes_or_nothing()?;
-    Ok(Fence(std::str::from_utf8(&text).ok().and_then(|text| text.parse().ok()).unwrap_or_default()))
 }
 
 #[cfg(test)]

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::RedisStore;
-use super::reply::Reply;
+use super::reply::{Readable, Text};
 use super::scripts::Step;
 use super::topic_state::pause;
-use crate::job::{GroupName, NodeId, State, Token, TopicKey};
+use crate::job::{GroupName, JobId, NodeId, State, Token, TopicKey};
 use crate::store::groups::MAX_SEATS;
 use crate::store::{GroupPage, GroupSeen, GroupsRequest, JobPlace, MAX_NODES, StoreError};
 use crate::time::Timestamp;
@@ -20,31 +20,33 @@ impl RedisStore {
         let call = scripts.call_with_nodes(Step::Groups, &nodes);
         let GroupsRequest { after, only, limit } = request;
         let name = |name: &Option<GroupName>| name.as_ref().map_or_else(String::new, GroupName::to_string);
-        let call = call.arg(name(after)).arg((*limit).max(1)).arg(MAX_SEATS).arg(name(only)).nodes(&nodes);
-        let mut reply = self.shards.ask_list(call).await?;
-        let (more, nodes) = (reply.is_set()?, nodes.into_iter().collect::<Vec<_>>());
-        let groups = reply.nested()?.each(|list| group_in(list.nested()?, &nodes))?;
-        Ok(GroupPage { groups, more })
+        let call = call.arg((name(after), (*limit).max(1), MAX_SEATS, name(only))).nodes(&nodes);
+        let (more, groups): (_, Vec<_>) = self.shards.ask(call).await?;
+        let nodes: Vec<_> = nodes.into_iter().collect();
+        Ok(GroupPage { groups: groups.into_iter().filter_map(|group| group_in(group, &nodes)).collect(), more })
     }
 }
 
-/// Reads a group; `None` if its name is none, as another program may have entered.
-fn group_in(mut reply: Reply, nodes: &[NodeId]) -> Result<Option<GroupSeen>, StoreError> {
-    let (name, waiting, is_full) = (reply.text()?, reply.count()?, reply.is_set()?);
-    let seats = reply.nested()?.each(|seats| {
-        let (id, state, at) = (seats.id()?, seats.state()?, seats.time()?);
-        let (number, token) = (seats.count()?, seats.text()?);
+/// A group, as the script tells it.
+type GroupRow = (Text, usize, bool, Vec<SeatRow>, Text, u64);
+
+/// The id of the job, its state and time, the number of its node, and its token.
+type SeatRow = (Readable<JobId>, State, Timestamp, usize, Readable<Token>);
+
+/// A group; `None` if its name is none, as another program may have entered.
+fn group_in(
+    (Text(name), waiting, is_full, seats, Text(paused), opens): GroupRow,
+    nodes: &[NodeId],
+) -> Option<GroupSeen> {
+    let seat = |(Readable(id), state, at, number, Readable(token)): SeatRow| {
+        let holder = nodes.get(number.wrapping_sub(1)).cloned();
         let place = match state {
-            State::Running => {
-                let holder = number.checked_sub(1).and_then(|at| nodes.get(at));
-                let fence = token.parse().ok().map(|token: Token| token.fence);
-                JobPlace::Running { holder: holder.cloned().zip(fence) }
-            }
+            State::Running => JobPlace::Running { holder: holder.zip(token.map(|token| token.fence)) },
             state => JobPlace::of(state, at),
         };
-        Ok(id.ok().map(|id| (id, place)))
-    })?;
-    let (pause, opens) = (pause(&reply.text()?), reply.text()?.parse::<u64>().unwrap_or_default());
-    let opens = (opens > 0).then(|| Timestamp::from_millis(opens.div_ceil(1_000)));
-    Ok(GroupName::new(name).ok().map(|name| GroupSeen { name, waiting, seats, is_full, pause, opens }))
+        Some((id?, place))
+    };
+    let (seats, opens) =
+        (seats.into_iter().filter_map(seat).collect(), (opens > 0).then(|| Timestamp::ceil_micros(opens)));
+    Some(GroupSeen { name: GroupName::new(name).ok()?, waiting, seats, is_full, pause: pause(&paused), opens })
 }

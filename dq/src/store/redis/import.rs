@@ -32,25 +32,19 @@ pub(super) fn write(mut call: ScriptCall, number: u64, import: Import) -> (Scrip
     let sent = import.copies.into_iter().zip(&repeats.0).filter(|(_, is_repeated)| !**is_repeated);
     let copies: Vec<_> = sent.map(|(copy, _)| copy.into_sound()).collect();
     let notes = RecordNotes::of(copies.iter().map(|copy| &copy.record));
-    call.push(number);
-    call.push(match import.on_duplicate {
+    let on_duplicate = match import.on_duplicate {
         OnDuplicate::Reject => "r",
         OnDuplicate::Keep | OnDuplicate::Extend { .. } => "k",
         OnDuplicate::Replace => "p",
-    });
+    };
     let has_schedules = copies.iter().any(is_schedule);
     let takes_ids = copies.iter().any(|copy| copy.taken_until.is_some());
-    call.push(letters(notes.letters().into_iter().chain([(has_schedules, 'h'), (takes_ids, 'u')])));
-    call.push(notes.longest.next_power_of_two());
-    call.push(import.fence.0);
-    call.push(highest_order(&copies));
-    for copy in &copies {
-        call.push(copy.place.letter());
-        call.push(copy.id.as_str());
-        call.push(copy.at.as_millis());
-        call.push(copy.crashes);
-        call.push(copy.record.as_bytes().as_ref());
-        call.push(copy.taken_until.map(|until| until.as_millis().to_string()).unwrap_or_default());
+    let flags = letters(notes.letters().into_iter().chain([(has_schedules, 'h'), (takes_ids, 'u')]));
+    let longest = notes.longest.next_power_of_two();
+    call.push((number, on_duplicate, flags, longest, import.fence.0, highest_order(&copies)));
+    for JobCopy { place, id, at, crashes, record, taken_until } in &copies {
+        let taken = taken_until.map(|until| until.as_millis().to_string()).unwrap_or_default();
+        call.push((place.letter(), id.as_str(), at.as_millis(), crashes, record.as_bytes().as_ref(), taken));
     }
     (call, repeats)
 }

@@ -1,25 +1,26 @@
 //! The answers to the queries, over the shared connection: one `match`, and the queries about the jobs of a topic.
 
-use redis::Value;
+use bytes::Bytes;
 
 use super::export::{crash_count, progress_of};
 use super::keys::Key;
-use super::reply::Reply;
+use super::outbox::position_of;
+use super::reply::{Text, readable};
 use super::scripts::{Step, TopicScripts};
 use super::topic_state::state_of;
 use super::{RedisStore, millis};
-use crate::job::{Fence, JobId, State, TopicKey};
+use crate::job::{Fence, JobId, Record, State, TopicKey};
 use crate::store::step::DEFAULT_BYTES;
 use crate::store::{
     ExportPart, HeldJob, HistorySetting, JobCopy, JobHistory, JobPlace, LISTENING, Page, PageRequest, Query,
-    QueryReply as Answer, Repair, StoreError, Stored, TopicCounts, history,
+    QueryReply as Answer, Repair, StoreError, Stored, history,
 };
-use crate::time::Timestamp;
 
 impl RedisStore {
     /// Answers a query.
     pub(super) async fn answer(&self, query: Query<'_>) -> Result<Answer, StoreError> {
         query.check()?;
+        let call = |topic, step| self.scripts_of(topic).call(step);
         Ok(match query {
             Query::Prepare {} => Answer::Prepare(()),
             Query::Contact {} => {
@@ -28,15 +29,19 @@ impl RedisStore {
                 Answer::Contact(self.shards.clock("ping").await?)
             }
             Query::Open { topic } => {
-                self.shards.ask(self.scripts_of(topic).call(Step::Open)).await?;
+                self.shards.ask::<()>(call(topic, Step::Open)).await?;
                 self.check_once().await;
                 Answer::Open(())
             }
             Query::Listen { topic } => {
-                let call = self.scripts_of(topic).call(Step::Listen).arg(LISTENING.as_millis());
-                Answer::Listen(self.shards.ask(call).await.map(drop)?)
+                Answer::Listen(self.shards.ask(call(topic, Step::Listen).arg(LISTENING.as_millis())).await?)
             }
-            Query::KeepHistory { topic, setting } => Answer::KeepHistory(self.keep_history_of(topic, setting).await?),
+            Query::KeepHistory { topic, setting } => {
+                // What the topic keeps of the histories of its jobs (rule 31).
+                let HistorySetting { moves, after } = setting.check()?;
+                let text = if moves == 0 { String::new() } else { format!("{moves}:{}", millis(after)) };
+                Answer::KeepHistory(self.shards.ask(call(topic, Step::KeepHistory).arg(text)).await?)
+            }
             Query::History { topic, id } => Answer::History(self.history_of(topic, id).await?),
             Query::Taken { topic, id } => Answer::Taken(self.taken_until(topic, &[id]).await?.pop().flatten()),
             Query::Get { topic, ids } => Answer::Get(self.get_by_ids(topic, ids).await?),
@@ -50,9 +55,8 @@ impl RedisStore {
                 Answer::TopicsBehind(self.names_behind(app, after, limit).await?)
             }
             Query::TopicState { topic } => {
-                let mut reply = self.read(Step::TopicState, topic).await?;
-                let clock = reply.time()?;
-                Answer::TopicState(state_of(&mut reply, clock)?)
+                let (clock, settings) = self.shards.ask(call(topic, Step::TopicState)).await?;
+                Answer::TopicState(state_of(settings, clock))
             }
             Query::Overview { topic, nodes } => Answer::Overview(self.overview_of(topic, nodes).await?),
             Query::Nodes { topic, request } => Answer::Nodes(self.nodes_of(topic, request).await?),
@@ -67,23 +71,22 @@ impl RedisStore {
             Query::FollowUpBatches { topic, after, limit } => {
                 Answer::FollowUpBatches(self.follow_ups_of(topic, after, limit).await?)
             }
-            Query::Arrived { topic, source } => Answer::Arrived(self.arrived_in(topic, source).await?),
+            Query::Arrived { topic, source } => {
+                let position = self.shards.command("arrived", &self.position_in(topic, source)).await?;
+                Answer::Arrived(position_of("arrived", position)?)
+            }
             Query::JobSets { topic, request } => Answer::JobSets(self.sets_of(topic, request).await?),
-            Query::Repair { topic, repair: Repair::Mismatch { mismatch, nodes } } => {
-                Answer::Repair(self.repair_of(topic, mismatch, nodes).await?)
-            }
-            Query::Repair { topic, repair: Repair::SetAside(row) } => {
-                Answer::Repair(self.set_row_aside(topic, row).await?)
-            }
-            Query::Repair { topic, repair: Repair::SetBack { source, from, to } } => {
-                Answer::Repair(self.set_back_in(topic, source, *from, *to).await?)
-            }
-            Query::Repair { topic, repair: Repair::GiveUp(job) } => Answer::Repair(self.give_up_of(topic, job).await?),
+            Query::Repair { topic, repair } => Answer::Repair(match repair {
+                Repair::Mismatch { mismatch, nodes } => self.repair_of(topic, mismatch, nodes).await?,
+                Repair::SetAside(row) => self.set_row_aside(topic, row).await?,
+                Repair::SetBack { source, from, to } => self.set_back_in(topic, source, *from, *to).await?,
+                Repair::GiveUp(job) => self.give_up_of(topic, job).await?,
+            }),
             Query::Dangers {} => {
                 Answer::Dangers(self.warnings().await?.into_iter().map(|(danger, _)| danger).collect())
             }
             Query::Statistics { topic, from, to } => Answer::Statistics(self.statistics_of(topic, from, to).await?),
-            Query::Counts { topic } => Answer::Counts(counted(&mut self.read(Step::Counts, topic).await?)?),
+            Query::Counts { topic } => Answer::Counts(self.shards.ask(call(topic, Step::Counts)).await?),
         })
     }
 
@@ -92,44 +95,27 @@ impl RedisStore {
         TopicScripts::new(&self.scripts, self.keyspace.of(topic), "")
     }
 
-    /// The answer of a script without arguments.
-    async fn read(&self, step: Step, topic: &TopicKey) -> Result<Reply, StoreError> {
-        self.shards.ask_list(self.scripts_of(topic).call(step)).await
-    }
-
-    /// What a topic keeps of the histories of its jobs (rule 31).
-    async fn keep_history_of(&self, topic: &TopicKey, setting: HistorySetting) -> Result<(), StoreError> {
-        let HistorySetting { moves, after } = setting.check()?;
-        let text = if moves == 0 { String::new() } else { format!("{moves}:{}", millis(after)) };
-        let call = self.scripts_of(topic).call(Step::KeepHistory).arg(text);
-        self.shards.ask(call).await.map(drop)
-    }
-
     async fn history_of(&self, topic: &TopicKey, id: &JobId) -> Result<Option<JobHistory>, StoreError> {
         let keys = self.keyspace.of(topic);
-        Ok(match self.shards.read_key("history", &keys, Key::History, "HGET", id.as_str()).await? {
-            Value::BulkString(text) => Some(history::read(&String::from_utf8_lossy(&text))),
-            _ => None,
-        })
+        let text: Option<_> = self.shards.read_key("history", &keys, Key::History, "HGET", id.as_str()).await?;
+        Ok(text.map(|Text(text)| history::read(&text)))
     }
 
     async fn get_by_ids(&self, topic: &TopicKey, ids: &[JobId]) -> Result<Vec<Option<Stored>>, StoreError> {
         let mut call = self.scripts_of(topic).call(Step::Get).arg(DEFAULT_BYTES);
         ids.iter().for_each(|id| call.push(id.as_str()));
-        let mut reply = self.shards.ask_list(call).await?;
-        let mut found = Vec::with_capacity(ids.len());
-        for id in ids.iter().take(reply.len()) {
-            let Some(mut job) = reply.nested_or_nothing()? else {
-                found.push(None);
-                continue;
-            };
-            let (state, at) = (job.state()?, job.time()?);
-            let record = job.record()?.under(&job.bytes()?);
-            let notes = job.bytes()?;
+        let stored = |id: &JobId, (state, at, record, metadata, notes): (_, _, Record, Bytes, Bytes)| {
             let (crashes, progress) = (crash_count(&notes), progress_of(&notes).filter(|_| state == State::Running));
-            found.push(Some(Stored { id: id.clone(), record, place: JobPlace::of(state, at), crashes, progress }));
-        }
-        Ok(found)
+            Stored {
+                id: id.clone(),
+                record: record.under(&metadata),
+                place: JobPlace::of(state, at),
+                crashes,
+                progress,
+            }
+        };
+        let found: Vec<Option<_>> = self.shards.ask(call).await?;
+        Ok(ids.iter().zip(found).map(|(id, found)| found.map(|found| stored(id, found))).collect())
     }
 
     async fn schedules_of(
@@ -141,8 +127,7 @@ impl RedisStore {
         let from = after.map_or_else(|| "-".to_owned(), |id| format!("({id}"));
         let (keys, page) = (self.keyspace.of(topic), (from, "+", "BYLEX", "LIMIT", 0, limit.max(1)));
         let ids = self.shards.read_key("schedules", &keys, Key::Schedules, "ZRANGE", page).await?;
-        // Only another program enters what is no id.
-        Reply::list("schedules", ids)?.each(|ids| Ok(ids.id()?.ok()))
+        Ok(readable(ids))
     }
 
     async fn page_of(&self, topic: &TopicKey, request: PageRequest) -> Result<Page, StoreError> {
@@ -169,15 +154,4 @@ impl RedisStore {
         }
         Ok(oldest)
     }
-}
-
-/// Reads what the part `counted` gives.
-pub(super) fn counted(reply: &mut Reply) -> Result<TopicCounts, StoreError> {
-    let (clock, jobs) = (reply.time()?, reply.count()?);
-    let (delayed, ready) = (reply.count()?, reply.count()?);
-    let (unacked, dead, done) = (reply.count()?, reply.count()?, reply.count()?);
-    let broadcasts = reply.count()?;
-    let head = u64::try_from(reply.int()?).ok().map(Timestamp::from_millis);
-    let running = jobs.saturating_sub(delayed + unacked + dead + done);
-    Ok(TopicCounts { clock, delayed, ready, running, unacked, dead, done, broadcasts, head })
 }

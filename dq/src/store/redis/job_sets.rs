@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::keys::Key;
-use super::reply::{Reply, malformed};
+use super::reply::{Reply, malformed, parsed};
 use super::scripts::{ScriptCall, Step, TopicScripts};
 use super::unreadable::unreadable;
 use super::{RedisStore, millis};
@@ -36,29 +36,17 @@ pub(super) fn write(
         SetVerb::Close(_) => "c",
         SetVerb::End(..) => "e",
     };
-    call.push(verb);
-    call.push(set.as_str());
-    call.push(scripts.keys.topic().topic.as_str());
-    call.push(MAX_MEMBERS);
-    call.push(MAX_SETS);
-    call.push(millis(SET_KEPT));
-    call.push(CANCELLED_AT_ONCE);
+    call.push((verb, set.as_str(), scripts.keys.topic().topic.as_str(), MAX_MEMBERS, MAX_SETS));
+    call.push((millis(SET_KEPT), CANCELLED_AT_ONCE));
     match what {
         SetVerb::Add(on_dead, jobs) => {
             call.push([*on_dead as u8].as_slice());
-            for (topic, job) in jobs {
-                call.push(topic.as_str());
-                call.push(job.id.as_str());
-                call.push(packed_job(job));
-            }
+            jobs.iter().for_each(|(topic, job)| call.push((topic.as_str(), job.id.as_str(), packed_job(job))));
         }
         SetVerb::Close(then) => call.push(packed_job(then)),
         SetVerb::End(topic, ends) => {
             call.push(topic.as_str());
-            for (id, end) in ends {
-                call.push(id.as_str());
-                call.push([end.letter()].as_slice());
-            }
+            ends.iter().for_each(|(id, end)| call.push((id.as_str(), [end.letter()].as_slice())));
         }
     }
     call
@@ -110,24 +98,24 @@ impl RedisStore {
             SetsRequest::Page { from, limit } => ("", *from, *limit),
         };
         let call = call(&self.scripts_of(topic), Step::JobSets, name);
-        let mut reply = self.shards.ask_list(call.arg(name).arg(from).arg(limit)).await?;
+        let found: Vec<(Bytes, Bytes, Vec<Bytes>)> = self.shards.ask(call.arg((name, from, limit))).await?;
         let mut sets = Vec::new();
-        while reply.len() > 0 {
-            let (set, row) = (reply.bytes()?, reply.bytes()?);
-            let text = |bytes: &Bytes| std::str::from_utf8(bytes).ok().map(str::to_owned);
-            let read = text(&set).and_then(|set| JobId::new(set).ok()).zip(text(&row));
-            match read.and_then(|(set, row)| seen(set, &row)) {
-                Some(set) => sets.push(set),
-                None if name.is_empty() => self.skips(topic, Key::Sets, &set),
-                None => return Err(unreadable("job_sets", Key::Sets, &set)),
-            }
-            while !name.is_empty() && reply.len() > 0 {
-                let member = reply.bytes()?;
-                match (waits_for(&member), sets.last_mut()) {
-                    (Some(member), Some(set)) => set.waits_for.push(member),
-                    _ => self.skips(topic, Key::Set, &member),
+        for (set, row, members) in found {
+            let read = parsed(&set).zip(std::str::from_utf8(&row).ok());
+            let Some(mut read) = read.and_then(|(set, row)| seen(set, row)) else {
+                if !name.is_empty() {
+                    return Err(unreadable("job_sets", Key::Sets, &set));
+                }
+                self.skips(topic, Key::Sets, &set);
+                continue;
+            };
+            for member in members {
+                match waits_for(&member) {
+                    Some(member) => read.waits_for.push(member),
+                    None => self.skips(topic, Key::Set, &member),
                 }
             }
+            sets.push(read);
         }
         Ok(sets)
     }

@@ -7,18 +7,19 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{FutureExt, TryFutureExt};
+use redis::FromRedisValue;
 
 use super::connection::OrderedConnection;
 use super::outcomes::{Sorted, sort};
-use super::reply::{Reply, malformed};
+use super::reply::{Reply, Strings, Text, malformed, parsed, readable};
 use super::scripts::{ScriptCall, Step, TopicScripts};
 use super::topic_state::told;
 use super::{metadata_bytes, micros, millis};
-use crate::job::{Isolation, JobId, Metadata, Token};
+use crate::job::{Isolation, JobId, Metadata, NodeId};
 use crate::store::step::{
-    Change, Claim, DEFAULT_BYTES, Exhaust, Isolate, Isolated, LeaseStatus, Note, NoteVerdict, Noted, Noting, Outcome,
-    Publish, Published, Reclaim, Reclaimed, Reconcile, Reconciled, Release, Renew, Role, RowCursor, Scan, Sequenced,
-    Settle, Settled, Sweep, Swept, Transfer, Transferred, Verdict, Wake,
+    Change, Claim, DEFAULT_BYTES, Exhaust, Isolate, Isolated, LeaseStatus, Note, Noted, Noting, Outcome, Publish,
+    Published, Reclaim, Reclaimed, Reconcile, Reconciled, Release, Renew, Role, RowCursor, Scan, Sequenced, Settle,
+    Settled, Sweep, Swept, Transfer, Transferred, Verdict, Wake,
 };
 use crate::store::{Answer, Link, LinkOptions, Pending, Request, RequestKind, StoreError, escaped, stored_rate};
 use crate::time::Timestamp;
@@ -52,12 +53,17 @@ impl RedisLink {
         let (answer, link) = (self.connection.ask_list(call), self.clone());
         Box::pin(async move {
             let mut reply = answer.await?;
-            let (is_done, lease_status) = (reply.is_set()?, reply.lease_status()?);
+            let (is_done, lease_status) = (reply.read()?, reply.lease_status()?);
             Ok(answer_of(match is_done {
                 true => Sequenced::Done(read(&link, &mut reply, lease_status)?),
                 false => Sequenced::Reconcile(lease_status),
             }))
         })
+    }
+
+    /// Sends a step whose answer is read as it is.
+    fn ask_for<T: FromRedisValue + 'static>(&self, call: ScriptCall, answer_of: fn(T) -> Answer) -> Pending<Answer> {
+        self.connection.ask_list(call).map(move |reply| reply?.whole().map(answer_of)).boxed()
     }
 
     /// A call of a step that counts if the topic does; otherwise it has none of the last `without` keys.
@@ -96,11 +102,9 @@ impl RedisLink {
         // Nothing of this is counted, and no schedule had a tick.
         let call = self.scripts.call_with_first(step, step.keys().len() - SETTLES_WITHOUT, node).arg(node);
         // The request names no sequence number, so it renews nothing.
-        let mut call = call.arg("").arg(0).arg(DEFAULT_BYTES).arg(0).arg(0);
+        let mut call = call.arg(("", 0, DEFAULT_BYTES, 0, 0));
         for (id, token) in foreign_rows {
-            for argument in [id.as_ref(), token.as_ref(), b"d", b"0", b""] {
-                call.push(argument);
-            }
+            call.push((id.as_ref(), token.as_ref(), "d", 0, ""));
         }
         drop(self.connection.ask(call));
         lease_status.rows = lease_status.rows.saturating_sub(foreign_rows.len());
@@ -115,16 +119,24 @@ impl Link for RedisLink {
         match request {
             Request::Transfer(request) => self.transfer(&request),
             Request::Settle(request) => self.settle(&request),
-            Request::Renew(request) => self.renew(request),
+            Request::Renew(Renew { last_seen, lease }) => {
+                let call = self.call(Step::Renew).arg((last_seen.0, millis(lease)));
+                self.prompt.ask_list(call).map(|reply| reply?.whole().map(Answer::Renew)).boxed()
+            }
             Request::Isolate(request) => self.isolate(&request),
-            Request::Exhaust(request) => self.exhaust(request),
+            Request::Exhaust(Exhaust { last_seen, lease, id, token, metadata }) => {
+                let what = Noting::State(Metadata { exhausted: true, ..metadata });
+                self.note(Note { last_seen, lease, id, token, number: 0, what }, Answer::Exhaust)
+            }
             Request::Note(request) => self.note(request, Answer::Note),
             Request::Reconcile(request) => self.reconcile(&request),
             Request::Reclaim(request) => self.reclaim(&request),
-            Request::Release(request) => self.release(request),
+            Request::Release(Release { last_seen }) => {
+                self.ask_for(self.call(Step::Release).arg(last_seen.0), Answer::Release)
+            }
             Request::Sweep(request) => self.sweep(&request),
             Request::Publish(request) => self.publish(request),
-            Request::Wake(Wake) => self.wake(),
+            Request::Wake(Wake) => self.connection.ask(self.call(Step::Wake)).map_ok(|_| Answer::Wake(())).boxed(),
             Request::Scan(Scan) => self.scan(),
             Request::Audit(request) => self.audit(&request),
             Request::Recover(request) => self.recover(request),
@@ -146,21 +158,19 @@ impl Link for RedisLink {
 impl RedisLink {
     fn transfer(&self, request: &Transfer) -> Pending<Answer> {
         let node = &*self.scripts.owner;
-        let call = self.counting(Step::Transfer, 1, node).arg(node).arg(request.last_seen.0).arg(request.limit);
-        let call = call.arg(millis(request.lease)).arg(micros(request.fallback)).arg(request.bytes);
-        let call = self.limits(
-            call.arg(millis(request.lookahead))
-                .arg(millis(self.options.ageing))
-                .arg(self.options.group_concurrency.unwrap_or(0))
-                .arg(self.options.group_rate.map(stored_rate).unwrap_or_default())
-                .arg(self.options.group_burst),
-        );
-        let (fallback, lookahead) = (request.fallback, request.lookahead);
+        let Transfer { last_seen, limit, bytes, lease, fallback, lookahead } = *request;
+        let LinkOptions { ageing, concurrency, rate, group_concurrency, group_rate, group_burst, .. } = self.options;
+        let call = self.counting(Step::Transfer, 1, node).arg((node, last_seen.0, limit));
+        let call = call.arg((millis(lease), micros(fallback), bytes, millis(lookahead), millis(ageing)));
+        let [rate, group_rate] = [rate, group_rate].map(|rate| rate.map(stored_rate).unwrap_or_default());
+        let (concurrency, group_concurrency) = (concurrency.unwrap_or(0), group_concurrency.unwrap_or(0));
+        let call = call.arg((group_concurrency, group_rate, group_burst, concurrency, rate));
         self.take_number(call, Answer::Transfer, move |link, reply, mut lease_status| {
-            let (micros, role) = (u64::try_from(reply.int()?).unwrap_or_default(), role_of(reply.int()?));
+            let (micros, role): (_, usize) = (reply.read()?, reply.read()?);
+            let role = [Role::Watcher, Role::Standby].get(role.wrapping_sub(1)).copied();
             let clock = Timestamp::floor_micros(micros);
-            let (sleep, more) = (reply.micros()?.min(fallback), reply.is_set()?);
-            let (holder, end) = (reply.node()?, reply.time()?);
+            let (sleep, more) = (Duration::from_micros(reply.read()?).min(fallback), reply.read()?);
+            let (holder, end): (NodeId, _) = (reply.read()?, reply.read()?);
             let foreign_lease = (!holder.as_str().is_empty()).then_some((holder, end));
             let (claims, foreign_rows) = claims_of(reply)?;
             check_due(&claims, clock.after(lookahead))?;
@@ -187,29 +197,22 @@ impl RedisLink {
         let is_tick = |outcome: &Outcome| matches!(outcome.change, Change::Tick(_));
         // Without ticks it does not need the index of schedules.
         let without = if request.outcomes.iter().any(is_tick) { 1 } else { SETTLES_WITHOUT };
-        let call = self.counting(Step::Settle, without, &self.scripts.owner).arg(&*self.scripts.owner);
-        let call = call.arg(request.last_seen.0).arg(millis(request.lease)).arg(request.bytes);
+        let call = self.counting(Step::Settle, without, &self.scripts.owner);
+        let call = call.arg((&*self.scripts.owner, request.last_seen.0, millis(request.lease), request.bytes));
         let Sorted { call, places, mut verdicts } = sort(call, &request.outcomes, self.options);
         let answer = self.connection.ask_list(call);
         Box::pin(async move {
             let mut reply = answer.await?;
             let lease_status = reply.lease_status()?;
             for verdict in [Verdict::Stale, Verdict::Dropped, Verdict::Later] {
-                let mut numbers = reply.nested()?;
-                while numbers.len() > 0 {
-                    let place = numbers.count()?.checked_sub(1).and_then(|n| places.get(n));
-                    verdicts[*place
-                        .ok_or_else(|| malformed("settle", "it has a verdict for an outcome that was not sent"))?] =
-                        verdict.clone();
+                for number in reply.read::<Vec<usize>>()? {
+                    let place = places.get(number.wrapping_sub(1));
+                    let unsent = || malformed("settle", "it has a verdict for an outcome that was not sent");
+                    verdicts[*place.ok_or_else(unsent)?] = verdict.clone();
                 }
             }
             Ok(Answer::Settle(Settled { lease_status, verdicts }))
         })
-    }
-
-    fn renew(&self, request: Renew) -> Pending<Answer> {
-        let call = self.call(Step::Renew).arg(request.last_seen.0).arg(millis(request.lease));
-        self.prompt.ask_list(call).map(|reply| reply?.lease_status().map(Answer::Renew)).boxed()
     }
 
     fn isolate(&self, request: &Isolate) -> Pending<Answer> {
@@ -218,94 +221,73 @@ impl RedisLink {
             Some(Isolation::Alone) => "!",
             None => "",
         };
-        let call = self.call(Step::Isolate).arg(request.last_seen.0).arg(millis(request.lease)).arg(isolation);
-        let call = request.runs.iter().fold(call, |call, (id, token)| call.arg(id.as_str()).arg(token.to_string()));
+        let call = self.call(Step::Isolate).arg((request.last_seen.0, millis(request.lease), isolation));
+        let call = request.runs.iter().fold(call, |call, (id, token)| call.arg((id.as_str(), token.to_string())));
         let (answer, asked) = (self.connection.ask_list(call), request.runs.len());
         Box::pin(async move {
-            let mut reply = answer.await?;
-            let (is_current, lease_status) = (reply.is_set()?, reply.lease_status()?);
-            let notes: Vec<_> = reply.text()?.chars().map(note_of).collect();
-            if is_current && notes.len() != asked {
+            let (lease_status, notes): (_, Option<Vec<_>>) = answer.await?.whole()?;
+            if notes.as_ref().is_some_and(|notes| notes.len() != asked) {
                 return Err(malformed("isolate", "it has another number of notes than runs were sent"));
             }
-            Ok(Answer::Isolate(Isolated { lease_status, notes: is_current.then_some(notes) }))
+            Ok(Answer::Isolate(Isolated { lease_status, notes }))
         })
     }
 
-    fn exhaust(&self, request: Exhaust) -> Pending<Answer> {
-        let Exhaust { last_seen, lease, id, token, metadata } = request;
-        let what = Noting::State(Metadata { exhausted: true, ..metadata });
-        self.note(Note { last_seen, lease, id, token, number: 0, what }, Answer::Exhaust)
-    }
-
     fn note(&self, request: Note, answer_of: fn(Noted) -> Answer) -> Pending<Answer> {
-        let call = self.call(Step::Note).arg(request.last_seen.0).arg(millis(request.lease));
-        let call = call.arg(request.id.as_str()).arg(request.token.to_string());
-        let call = match request.what {
-            Noting::State(metadata) => call.arg(metadata_bytes(metadata)).arg(""),
-            Noting::Progress(progress) => call.arg("").arg(escaped(&progress.written()).as_ref()),
+        let Note { last_seen, lease, id, token, number, what } = request;
+        let call = self.call(Step::Note).arg((last_seen.0, millis(lease), id.as_str(), token.to_string()));
+        let call = match what {
+            Noting::State(metadata) => call.arg((metadata_bytes(metadata), "")),
+            Noting::Progress(progress) => call.arg(("", &*escaped(&progress.written()))),
         };
-        let call = call.arg(request.number);
-        self.connection.ask_list(call).map(move |reply| noted_of(reply?).map(answer_of)).boxed()
+        self.ask_for(call.arg(number), answer_of)
     }
 
     fn reconcile(&self, request: &Reconcile) -> Pending<Answer> {
         let after = request.after.as_ref().map_or("", RowCursor::as_str);
-        let call = self.call(Step::Reconcile).arg(request.last_seen.0).arg(after).arg(request.limit.max(1));
+        let call = self.call(Step::Reconcile).arg((request.last_seen.0, after, request.limit.max(1)));
         self.take_number(call, Answer::Reconcile, |link, reply, mut lease_status| {
-            let (mut found, mut rows, mut foreign_rows) = (reply.nested()?, Vec::new(), Vec::new());
-            while found.len() > 0 {
-                match row_of(found.bytes()?, found.bytes()?) {
-                    Ok(row) => rows.push(row),
-                    Err(foreign) => foreign_rows.push(foreign),
+            let (mut rows, mut foreign_rows) = (Vec::new(), Vec::new());
+            for (id, token) in reply.read::<Vec<ForeignRow>>()? {
+                match parsed(&id).zip(parsed(&token)) {
+                    Some(row) => rows.push(row),
+                    None => foreign_rows.push((id, token)),
                 }
             }
-            let next = Some(reply.text()?).filter(|cursor| !cursor.is_empty()).map(RowCursor::new);
+            let next = reply.read::<Option<_>>()?.map(|Text(cursor)| RowCursor::new(cursor));
             link.drop_foreign_rows(&foreign_rows, &mut lease_status);
             link.report_dropped(&reply.ids()?);
             rows.sort();
-            Ok(Reconciled { lease_status, rows, next, born: reply.number()? })
+            Ok(Reconciled { lease_status, rows, next, born: reply.read()? })
         })
     }
 
     fn reclaim(&self, request: &Reclaim) -> Pending<Answer> {
         let dead = request.node.as_str();
-        let call = self.counting(Step::Reclaim, 1, dead).arg(dead).arg(request.seen.as_millis());
-        let call = call.arg(request.limit.max(1)).arg(request.max_crashes).arg(request.bytes);
-        let call = call.arg(u8::from(self.options.group_on_blocked.waits_for(BlockedBy::Dead)));
-        let answer = self.connection.ask_list(call);
-        let link = self.clone();
+        let keeps_seats = self.options.group_on_blocked.waits_for(BlockedBy::Dead);
+        let call = self.counting(Step::Reclaim, 1, dead).arg((dead, request.seen.as_millis()));
+        let call = call.arg((request.limit.max(1), request.max_crashes, request.bytes, keeps_seats));
+        let (answer, link) = (self.connection.ask_list(call), self.clone());
         Box::pin(async move {
-            let mut reply = answer.await?;
-            let reclaimed = Reclaimed { moved: reply.count()?, left: reply.count()? };
-            link.report_dropped(&reply.ids()?);
-            Ok(Answer::Reclaim(reclaimed))
+            let (moved, left, dropped) = answer.await?.whole()?;
+            link.report_dropped(&readable(dropped));
+            Ok(Answer::Reclaim(Reclaimed { moved, left }))
         })
     }
 
-    fn release(&self, request: Release) -> Pending<Answer> {
-        let call = self.call(Step::Release).arg(request.last_seen.0);
-        self.connection.ask_list(call).map(|reply| reply?.lease_status().map(Answer::Release)).boxed()
-    }
-
-    /// Adds what the code of the node limits.
-    fn limits(&self, call: ScriptCall) -> ScriptCall {
-        let LinkOptions { concurrency, rate, .. } = self.options;
-        let call = call.arg(concurrency.unwrap_or(0));
-        call.arg(rate.map(stored_rate).unwrap_or_default())
-    }
-
     fn sweep(&self, request: &Sweep) -> Pending<Answer> {
-        let call = self.call(Step::Sweep).arg(request.last_seen.0).arg(request.limit).arg(millis(request.lease));
-        let call = call.arg(millis(request.park_timeout)).arg(millis(request.dead_retention)).arg(request.dead_max);
-        let most_done = request.done_max.map(|most| most.to_string()).unwrap_or_default();
-        let rate_of_groups = self.options.group_rate.map(stored_rate).unwrap_or_default();
-        let call = self.limits(call.arg(request.bytes).arg(most_done).arg(rate_of_groups));
+        let Sweep { last_seen, limit, bytes, lease, park_timeout, dead_retention, dead_max, done_max } = *request;
+        let call = self.call(Step::Sweep).arg((last_seen.0, limit, millis(lease), millis(park_timeout)));
+        let most_done = done_max.map(|most| most.to_string()).unwrap_or_default();
+        let LinkOptions { concurrency, rate, group_rate, .. } = self.options;
+        let [rate, group_rate] = [rate, group_rate].map(|rate| rate.map(stored_rate).unwrap_or_default());
+        let call = call.arg((millis(dead_retention), dead_max, bytes, most_done));
+        let call = call.arg((group_rate, concurrency.unwrap_or(0), rate));
         self.take_number(call, Answer::Sweep, |link, reply, mut lease_status| {
-            let clock = reply.time()?;
+            let clock = reply.read()?;
             let (claims, foreign_rows) = claims_of(reply)?;
             link.drop_foreign_rows(&foreign_rows, &mut lease_status);
-            let (pruned_dead, pruned_done, more) = (reply.count()?, reply.count()?, reply.is_set()?);
+            let (pruned_dead, pruned_done, more) = (reply.read()?, reply.read()?, reply.read()?);
             link.report_dropped(&reply.ids()?);
             let (state, _) = told(reply, clock)?;
             Ok(Swept { lease_status, clock, claims, pruned_dead, pruned_done, more, state })
@@ -313,50 +295,35 @@ impl RedisLink {
     }
 
     fn publish(&self, request: Publish) -> Pending<Answer> {
-        let call = self.call(Step::Publish).arg(request.limit).arg(micros(request.fallback));
-        let answer = self.prompt.ask_list(call.arg(millis(request.expires_after)).arg(request.bytes));
+        let Publish { limit, bytes, fallback, expires_after } = request;
+        let call = self.call(Step::Publish).arg((limit, micros(fallback), millis(expires_after), bytes));
+        let answer = self.prompt.ask_list(call);
         Box::pin(async move {
-            let mut reply = answer.await?;
-            let (published, dropped) = (reply.count()?, reply.count()?);
-            let (sleep, more) = (reply.micros()?.min(request.fallback), reply.is_set()?);
-            let last_number = reply.number()?;
+            let (published, dropped, sleep, more, last_number) = answer.await?.whole()?;
+            let sleep = Duration::from_micros(sleep).min(fallback);
             Ok(Answer::Publish(Published { published, dropped, last_number, sleep, more }))
         })
-    }
-
-    fn wake(&self) -> Pending<Answer> {
-        self.connection.ask(self.call(Step::Wake)).map_ok(|_| Answer::Wake(())).boxed()
-    }
-}
-
-const fn role_of(number: i64) -> Option<Role> {
-    match number {
-        1 => Some(Role::Watcher),
-        2 => Some(Role::Standby),
-        _ => None,
     }
 }
 
 fn claims_of(reply: &mut Reply) -> Result<(Vec<Claim>, Vec<ForeignRow>), StoreError> {
-    let (mut ids, mut tokens, mut records) = (reply.strings()?, reply.nested()?, reply.strings()?);
-    let (mut overrides, mut crashes) = (reply.nested_or_nothing()?, reply.nested_or_nothing()?);
+    let (mut ids, tokens): (Strings, Vec<(Bytes, usize)>) = (reply.read()?, reply.read()?);
+    let mut records: Strings = reply.read()?;
+    let (overrides, crashes) = (reply.read::<Vec<Option<Bytes>>>()?, reply.read::<Vec<i64>>()?);
+    let (mut overrides, mut crashes) = (overrides.into_iter(), crashes.into_iter());
     let (mut claims, mut foreign_rows) = (Vec::with_capacity(ids.len()), Vec::new());
-    while tokens.len() > 0 {
-        // The next `count` jobs share this token.
-        let (text, count) = (tokens.bytes()?, tokens.count()?);
-        let token = token_of(&text);
+    // So many of the jobs share each token.
+    for (text, count) in tokens {
+        let token = parsed(&text);
         for _ in 0..count {
-            let (id, record) = (ids.id()?, records.record()?);
-            let record = match &mut overrides {
-                Some(overrides) => record.under(&overrides.bytes_or_nothing()?),
-                None => record,
+            let Some((id, record)) = ids.next().zip(records.next_record()) else {
+                return Err(malformed(reply.operation, "it has tokens without a job"));
             };
-            let crashes = crashes.as_mut().map_or(Ok(0), Reply::int)?;
-            let crashes = u32::try_from(crashes).unwrap_or(u32::MAX);
-            match (id, token) {
-                (Ok(id), Some(token)) => claims.push(Claim { id, token, record, crashes }),
-                (Ok(id), None) => foreign_rows.push((Bytes::copy_from_slice(id.as_str().as_bytes()), text.clone())),
-                (Err(id), _) => foreign_rows.push((id, text.clone())),
+            let record = record.under(&overrides.next().flatten().unwrap_or_default());
+            let crashes = crashes.next().map_or(0, |count| u32::try_from(count).unwrap_or(u32::MAX));
+            match parsed(&id).zip(token) {
+                Some((id, token)) => claims.push(Claim { id, token, record, crashes }),
+                None => foreign_rows.push((id, text.clone())),
             }
         }
     }
@@ -374,34 +341,10 @@ fn check_due(claims: &[Claim], latest: Timestamp) -> Result<(), StoreError> {
     }
 }
 
-fn token_of(text: &[u8]) -> Option<Token> {
-    std::str::from_utf8(text).ok()?.parse().ok()
-}
-
-fn row_of(id: Bytes, token: Bytes) -> Result<(JobId, Token), ForeignRow> {
-    let job = std::str::from_utf8(&id).ok().and_then(|id| JobId::new(id).ok());
-    job.zip(token_of(&token)).ok_or((id, token))
-}
-
-fn noted_of(mut reply: Reply) -> Result<Noted, StoreError> {
-    let lease_status = reply.lease_status()?;
-    let note = reply.text()?.chars().next().map_or(NoteVerdict::Stale, note_of);
-    Ok(Noted { lease_status, note })
-}
-
-const fn note_of(letter: char) -> NoteVerdict {
-    match letter {
-        'd' => NoteVerdict::Done,
-        'e' => NoteVerdict::Ended,
-        'c' => NoteVerdict::Cancelled,
-        _ => NoteVerdict::Stale,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::{Codec, Fence, JobId, Metadata, Record};
+    use crate::job::{Codec, Fence, JobId, Metadata, Record, Token};
 
     #[test]
     fn an_answer_with_a_claim_of_a_job_that_is_not_due_is_refused() {

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use bytes::Bytes;
 use redis::Pipeline;
 
 use super::RedisStore;
 use super::keys::Key;
-use super::reply::Reply;
+use super::reply::{Readable, read};
 use super::scripts::{Step, body};
 use crate::job::{AppName, TopicKey, TopicName};
 use crate::store::{Examined, FindingCode, Mismatch, StoreError, is_relay};
@@ -43,12 +42,11 @@ impl RedisStore {
         let mut scan = redis::cmd("SCAN");
         scan.arg(cursor).arg("MATCH").arg(format!("{}{}*", as_pattern(prefix), as_pattern(&tag)));
         scan.arg("COUNT").arg(MAX_KEYS);
-        let mut reply = Reply::list("examine_keys", server.command("examine_keys", &scan).await?)?;
-        let (cursor, names) = (reply.text()?, reply.nested()?);
+        let (cursor, names): (String, Vec<Readable<String>>) =
+            read("examine_keys", server.command("examine_keys", &scan).await?)?;
         let (mut producers, looked_at) = (BTreeMap::new(), names.len());
         // dq writes no name that is not UTF-8.
-        let name = |bytes: Bytes| String::from_utf8(bytes.to_vec()).ok();
-        let owned: Vec<_> = names.each(|names| Ok(name(names.bytes()?).and_then(|name| self.owned(app, name))))?;
+        let owned: Vec<_> = names.into_iter().filter_map(|Readable(name)| self.owned(app, name?)).collect();
         for key in owned.iter().filter(|key: &&Owned| key.key == Key::Calls && !is_relay(&key.owner)) {
             *producers.entry(key.topic.clone()).or_default() += 1;
         }
@@ -83,13 +81,11 @@ impl RedisStore {
             cmd.arg(keys.iter().map(|key| &*key.name).collect::<Vec<_>>()).arg(nodes.collect::<Vec<_>>());
         }
         let answers = self.shards.commands("examine_keys", &commands).await?;
-        let (mut listed, mut mismatches) = (self.listed(app, of_topics.keys()).await?, Vec::new());
+        let (mut listed, mut mismatches) = (self.listed(app, of_topics.keys()).await?.into_iter(), Vec::new());
         for ((_, keys), facts) in of_topics.into_iter().zip(answers) {
-            let mut facts = Reply::list("examine_keys", facts)?;
-            let is_listed =
-                listed.as_mut().map_or(Ok(true), |scores| scores.score_or_nothing().map(|at| at.is_some()))?;
-            for key in keys {
-                let (found, life, has_lease) = (facts.text()?, facts.int()?, facts.is_set()?);
+            let is_listed = listed.next().is_none_or(|score| score.is_some());
+            let facts: Vec<(String, i64, bool)> = read("examine_keys", facts)?;
+            for (key, (found, life, has_lease)) in keys.into_iter().zip(facts) {
                 let is_known = if key.key == Key::Running { has_lease } else { is_listed };
                 mismatches.extend(wrong_with(key, &found, life, is_known));
             }
@@ -99,19 +95,19 @@ impl RedisStore {
         Ok(mismatches)
     }
 
-    /// Which of these topics the directory has; `None` if another program has made something else of it.
+    /// The scores of these topics in the directory; none of any if another program has made something else of it.
     async fn listed(
         &self,
         app: &AppName,
         topics: impl Iterator<Item = &TopicName>,
-    ) -> Result<Option<Reply>, StoreError> {
+    ) -> Result<Vec<Option<f64>>, StoreError> {
         let [directory, _] = self.keyspace.directory(app.as_str());
         let mut cmd = redis::cmd("ZMSCORE");
         cmd.arg(directory).arg(topics.map(TopicName::as_str).collect::<Vec<_>>());
         match self.shards.list("examine_keys", &cmd).await {
-            Ok(scores) => Ok(Some(scores)),
+            Ok(scores) => scores.whole(),
             Err(error) if error.is_outage() => Err(error),
-            Err(_) => Ok(None),
+            Err(_) => Ok(Vec::new()),
         }
     }
 }

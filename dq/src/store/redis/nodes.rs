@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use redis::Value;
+
 use super::RedisStore;
 use super::scripts::{Step, TopicScripts};
 use crate::job::{NodeId, TopicKey};
@@ -19,16 +21,13 @@ impl RedisStore {
         let Some((last, _)) = named.last() else { return Ok(HolderPage::default()) };
         let next = is_cut.then(|| last.clone());
         let names: BTreeSet<_> = named.iter().map(|(node, _)| node.clone()).collect();
-        let call = scripts.call_with_nodes(Step::Nodes, &names).arg(0).arg("");
-        let call = call.arg(request.job.as_ref().map_or("", |id| id.as_str())).nodes(&names);
-        let mut reply = self.shards.ask_list(call).await?;
-        let (_, mut rows) = (reply.nested()?, reply.nested()?);
-        let mut nodes = Vec::with_capacity(named.len());
-        for (node, lease) in named {
-            let (jobs, holds) = (rows.count()?, rows.is_set()?);
-            nodes.extend((holds || request.job.is_none()).then_some(HolderSeen { node, lease, jobs }));
-        }
-        Ok(HolderPage { nodes, next })
+        let call = scripts.call_with_nodes(Step::Nodes, &names);
+        let call = call.arg((0, "", request.job.as_ref().map_or("", |id| id.as_str()))).nodes(&names);
+        let (_, rows): (Value, Vec<_>) = self.shards.ask(call).await?;
+        let seen = |((node, lease), (jobs, holds))| {
+            (holds || request.job.is_none()).then_some(HolderSeen { node, lease, jobs })
+        };
+        Ok(HolderPage { nodes: named.into_iter().zip(rows).filter_map(seen).collect(), next })
     }
 
     /// The first nodes behind a name that have a lease, in the order of their names, and the ends of their leases.
@@ -39,7 +38,7 @@ impl RedisStore {
         most: usize,
     ) -> Result<Vec<(NodeId, Timestamp)>, StoreError> {
         let call = scripts.call_with_nodes(Step::Nodes, &BTreeSet::new());
-        let mut reply = self.shards.ask_list(call.arg(most).arg(after).arg("")).await?;
-        reply.nested()?.each(|named| Ok(Some((named.node()?, named.time()?))))
+        let (named, _): (_, Value) = self.shards.ask(call.arg((most, after, ""))).await?;
+        Ok(named)
     }
 }

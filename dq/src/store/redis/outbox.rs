@@ -6,7 +6,7 @@ use bytes::Bytes;
 use redis::{Cmd, Pipeline, Value};
 
 use super::keys::Key;
-use super::reply::{Reply, malformed};
+use super::reply::{Readable, Text, malformed, read};
 use super::scripts::{Step, TopicScripts};
 use super::unreadable::{shown, unreadable};
 use super::{RedisStore, millis};
@@ -24,32 +24,32 @@ impl RedisStore {
             positions.add_command(self.position_in(&target, &topic.topic));
         }
         let call_with = |positions: Vec<Value>| {
-            let mut call =
-                self.scripts_of(topic).call(Step::Relay).arg(request.node.as_str()).arg(millis(request.lease));
-            call = call.arg(request.limit.max(1)).arg(request.bytes).arg(MAX_AHEAD);
-            call = call.arg(request.arrived.len()).arg(request.unread.len());
-            for ((target, answered), position) in request.arrived.iter().zip(&positions) {
+            let mut call = self.scripts_of(topic).call(Step::Relay).arg((request.node.as_str(), millis(request.lease)));
+            call.push((request.limit.max(1), request.bytes, MAX_AHEAD, request.arrived.len(), request.unread.len()));
+            for ((target, answered), position) in request.arrived.iter().zip(positions) {
                 // Where another program has written over what a target has, nothing of it is removed, and its entries come again.
                 let OutboxPosition { at, written } = position_of("relay", position).unwrap_or_default();
-                call = call.arg(target.as_str()).arg(at).arg(written).arg(*answered);
+                call.push((target.as_str(), at, written, *answered));
             }
-            for (target, position) in &request.unread {
-                call = call.arg(target.as_str()).arg(format!("{position:016}"));
-            }
+            request
+                .unread
+                .iter()
+                .for_each(|(target, position)| call.push((target.as_str(), format!("{position:016}"))));
             request.without.iter().for_each(|target| call.push(target.as_str()));
-            Ok(call)
+            call
         };
-        let answer = match request.arrived.is_empty() {
-            true => self.shards.ask(call_with(Vec::new())?).await?,
-            false => self.shards.ask_after("relay", &positions, call_with).await?,
-        };
-        let mut reply = Reply::list("relay", answer)?;
-        let busy = u64::try_from(reply.int()?).ok().map(Duration::from_millis);
-        let (waiting, skipped) = (reply.count()?, reply.bytes()?);
-        let skipped = (!skipped.is_empty()).then(|| shown(&skipped));
-        let ahead = reply.nested()?.each(ahead_of)?;
-        let entries = reply.each(|reply| Ok(entry_of(&reply.bytes()?)))?;
-        Ok(Relayed { busy, entries, ahead, waiting, skipped })
+        let (busy, waiting, skipped, ahead, entries): (Option<_>, _, Option<Bytes>, Vec<_>, Vec<_>) =
+            match request.arrived.is_empty() {
+                true => self.shards.ask(call_with(Vec::new())).await?,
+                false => self.shards.ask_after("relay", &positions, call_with).await?,
+            };
+        Ok(Relayed {
+            busy: busy.map(Duration::from_millis),
+            entries: entries.iter().filter_map(entry_of).collect(),
+            ahead: ahead.into_iter().filter_map(ahead_of).collect(),
+            waiting,
+            skipped: skipped.map(|bytes| shown(&bytes)),
+        })
     }
 
     pub(super) async fn set_back_in(
@@ -60,8 +60,7 @@ impl RedisStore {
         to: OutboxPosition,
     ) -> Result<bool, StoreError> {
         let scripts = TopicScripts::new(&self.scripts, self.keyspace.of(topic), relay_of(source).as_str());
-        let answer = self.shards.ask(scripts.call(Step::SetBack).arg(from.to_string()).arg(to.to_string())).await?;
-        Ok(answer == Value::Int(1))
+        self.shards.ask(scripts.call(Step::SetBack).arg((from.to_string(), to.to_string()))).await
     }
 
     pub(super) async fn follow_ups_of(
@@ -73,17 +72,14 @@ impl RedisStore {
         // Behind the entry at this position, whatever it says.
         let from = after.map_or_else(|| "-".into(), |(target, position)| format!("({target}\0{position:016}\u{1}"));
         let (keys, page) = (self.keyspace.of(topic), (from, "+", "BYLEX", "LIMIT", 0, limit.max(1)));
-        let entries = self.shards.read_key("follow_ups", &keys, Key::Outbox, "ZRANGE", page).await?;
-        entries_in(Reply::list("follow_ups", entries)?)
-    }
-
-    pub(super) async fn arrived_in(&self, topic: &TopicKey, source: &TopicName) -> Result<OutboxPosition, StoreError> {
-        position_of("arrived", &self.shards.command("arrived", &self.position_in(topic, source)).await?)
+        let entries: Vec<_> = self.shards.read_key("follow_ups", &keys, Key::Outbox, "ZRANGE", page).await?;
+        let read = |entry| entry_of(entry).ok_or_else(|| unreadable("follow_ups", Key::Outbox, entry));
+        entries.iter().map(read).collect()
     }
 
     /// The command that reads up to which position the follow-ups of `source` have arrived in a topic. A key of another type, which would be an
     /// error to `GET` and hold up the other targets, is to `MGET` one that is not there.
-    fn position_in(&self, topic: &TopicKey, source: &TopicName) -> Cmd {
+    pub(super) fn position_in(&self, topic: &TopicKey, source: &TopicName) -> Cmd {
         let mut cmd = redis::cmd("MGET");
         cmd.arg(self.keyspace.of(topic).name(Key::Calls, relay_of(source).as_str()));
         cmd
@@ -95,43 +91,32 @@ impl RedisStore {
         after: Option<&TopicName>,
         limit: usize,
     ) -> Result<Vec<OutboxSeen>, StoreError> {
-        let call = self.scripts_of(topic).call(Step::Outbox).arg(after.map_or("", TopicName::as_str)).arg(limit.max(1));
-        self.shards.ask_list(call).await?.each(|reply| {
-            let target = TopicName::stored(&reply.text()?).map_err(|_| malformed("outbox", "a name is no topic"))?;
-            let (waiting, oldest) = (reply.count()?, reply.count()? as u64);
-            // What another program has written there is before all.
-            let before = position_in("outbox", &reply.text()?).unwrap_or_default();
-            Ok(Some(OutboxSeen { target, waiting, oldest, before }))
-        })
+        let call = self.scripts_of(topic).call(Step::Outbox);
+        let seen: Vec<_> = self.shards.ask(call.arg((after.map_or("", TopicName::as_str), limit.max(1)))).await?;
+        // What another program has written in the place of a position is before all.
+        let seen = seen.into_iter().filter_map(|(Text(target), waiting, oldest, Readable(before))| {
+            let target = TopicName::stored(&target).ok()?;
+            Some(OutboxSeen { target, waiting, oldest, before: before.unwrap_or_default() })
+        });
+        Ok(seen.collect())
     }
 }
 
 /// The position in the answer to that command. What was answered may follow it.
-fn position_of(operation: &'static str, kept: &Value) -> Result<OutboxPosition, StoreError> {
-    let Value::Array(kept) = kept else { return Err(malformed(operation, "expected a list")) };
-    let Some(Value::BulkString(kept)) = kept.first() else { return Ok(OutboxPosition::START) };
-    let position = kept.split(|byte| *byte == b' ').next().and_then(|text| std::str::from_utf8(text).ok());
-    position_in(operation, position.unwrap_or_default())
+pub(super) fn position_of(operation: &'static str, kept: Value) -> Result<OutboxPosition, StoreError> {
+    let (kept,) = read::<(Option<_>,)>(operation, kept)?;
+    let Some(Text(kept)) = kept else { return Ok(OutboxPosition::START) };
+    let position = kept.split(' ').next().unwrap_or_default();
+    position.parse().map_err(|_| malformed(operation, "a position is no number"))
 }
 
-fn position_in(operation: &'static str, text: &str) -> Result<OutboxPosition, StoreError> {
-    text.parse().map_err(|_| malformed(operation, "a position is no number"))
+/// A target that is ahead, as the script tells it.
+fn ahead_of((Text(target), at, written, Readable(back_to), is_far): AheadRow) -> Option<Ahead> {
+    let (target, position) = (TopicName::stored(&target).ok()?, OutboxPosition { at, written });
+    Some(Ahead { target, position, back_to: back_to.unwrap_or_default(), is_far })
 }
 
-fn ahead_of(reply: &mut Reply) -> Result<Option<Ahead>, StoreError> {
-    let target = TopicName::stored(&reply.text()?).map_err(|_| malformed("relay", "a name is no topic"))?;
-    let position = position_in("relay", &format!("{},{}", reply.text()?, reply.text()?))?;
-    let back_to = position_in("relay", &reply.text()?).unwrap_or_default();
-    Ok(Some(Ahead { target, position, back_to, is_far: reply.count()? == 1 }))
-}
-
-fn entries_in(reply: Reply) -> Result<Vec<OutboxEntry>, StoreError> {
-    let operation = reply.operation;
-    reply.each(|reply| {
-        let entry = reply.bytes()?;
-        entry_of(&entry).ok_or_else(|| unreadable(operation, Key::Outbox, &entry)).map(Some)
-    })
-}
+type AheadRow = (Text, u64, u64, Readable<OutboxPosition>, bool);
 
 /// An entry, as the part `post` writes it; `None` if target and position cannot be read. What follows them is then a batch that cannot
 /// be read.

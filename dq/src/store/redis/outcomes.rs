@@ -41,14 +41,12 @@ pub(super) fn sort(mut call: ScriptCall, outcomes: &[Outcome], options: LinkOpti
     // Jobs that were claimed together share a token, which is sent once.
     acks.sort_by_key(|place| outcomes[*place].token);
     let same_token = |a: &usize, b: &usize| outcomes[*a].token == outcomes[*b].token;
-    call.push(acks.len());
-    call.push(acks.chunk_by(same_token).count());
+    call.push((acks.len(), acks.chunk_by(same_token).count()));
     for place in &acks {
         call.push(outcomes[*place].id.as_str());
     }
     for group in acks.chunk_by(same_token) {
-        call.push(outcomes[group[0]].token.to_string());
-        call.push(group.len());
+        call.push((outcomes[group[0]].token.to_string(), group.len()));
     }
     // Ticks add jobs, so they come behind the outcomes of others.
     others.sort_by_key(|place| matches!(outcomes[*place].change, Change::Tick(_)));
@@ -56,8 +54,7 @@ pub(super) fn sort(mut call: ScriptCall, outcomes: &[Outcome], options: LinkOpti
     places.extend(&others);
     for place in others {
         let Outcome { id, token, change, metadata } = &outcomes[place];
-        call.push(id.as_str());
-        call.push(token.to_string());
+        call.push((id.as_str(), token.to_string()));
         let (code, argument) = code_of(change);
         if options.keeps_seat(change) {
             call.push(format!("{code}+"));

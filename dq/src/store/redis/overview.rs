@@ -2,14 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use super::inspect::counted;
+use bytes::Bytes;
+
 use super::keys::Key;
-use super::reply::{Reply, malformed};
+use super::reply::{Readable, malformed};
 use super::scripts::Step;
 use super::topic_state::state_of;
 use super::{RedisStore, millis_of};
 use crate::job::{NodeId, TopicKey};
-use crate::store::{DueCount, HolderSeen, MAX_MINUTES, MinuteCounts, StoreError, TopicOverview};
+use crate::store::{DueCount, MAX_MINUTES, MinuteCounts, StoreError, TopicCounts, TopicOverview};
 use crate::time::Timestamp;
 
 impl RedisStore {
@@ -32,31 +33,23 @@ impl RedisStore {
         let call = self.scripts_of(topic).call_with_nodes(Step::Overview, named);
         let call = call.arg(nodes).nodes(named);
         let mut reply = self.shards.ask_list(call).await?;
-        let counts = counted(&mut reply.nested()?)?;
-        let holders = reply.count()?;
+        let counts: TopicCounts = reply.read()?;
         // A node that came between the two calls has taken its first jobs just now.
-        let nodes = reply
-            .nested()?
-            .each(|held| Ok(Some(HolderSeen { node: held.node()?, lease: held.time()?, jobs: held.count()? })))?;
-        let (recent, mut by_shift) = (recent(&mut reply, counts.clock)?, reply.nested()?);
-        let (watcher, standby) = (role(&mut reply)?, role(&mut reply)?);
-        let state = state_of(&mut reply, counts.clock)?;
-        let shut = reply.text()?.parse().ok();
-        let opens = reply.text()?.parse().ok().map(|micros: u64| Timestamp::from_millis(micros.div_ceil(1_000)));
-        let opens = opens.filter(|at| *at > counts.clock);
+        let (holders, nodes, recent) = (reply.read()?, reply.read()?, reply.read::<Option<_>>()?);
+        let (by_shift, watcher, standby) = (reply.read::<[usize; 6]>()?, role(reply.read()?), role(reply.read()?));
+        let (settings, Readable(shut), Readable(opens)) = (reply.read()?, reply.read()?, reply.read()?);
+        let opens = opens.map(Timestamp::ceil_micros).filter(|at| *at > counts.clock);
         // As the script adds to due times: normal, high, low; then the same of blocked jobs.
-        let mut count = || if by_shift.len() > 0 { by_shift.count() } else { Ok(0) };
-        let [normal, high, low] = [count()?, count()?, count()?];
-        let blocked = [count()?, count()?, count()?];
+        let [normal, high, low, blocked @ ..] = by_shift;
         let due = [high + blocked[1], normal + blocked[0], low + blocked[2]];
         Ok(TopicOverview {
             counts,
-            state,
+            state: state_of(settings, counts.clock),
             holders,
             nodes,
             watcher,
             standby,
-            recent,
+            recent: recent.map(|minutes| MinuteCounts::recent(&minutes_in(minutes), counts.clock)),
             shut,
             opens,
             due,
@@ -72,12 +65,11 @@ impl RedisStore {
     ) -> Result<Vec<DueCount>, StoreError> {
         let mut call = self.scripts_of(topic).call(Step::DueCounts);
         times.iter().for_each(|at| call.push(millis_of(*at)));
-        let mut reply = self.shards.ask_list(call).await?;
-        let is_exact = reply.is_set()?;
-        if reply.len() + 1 != times.len().max(1) {
+        let (is_exact, counts): (_, Vec<_>) = self.shards.ask(call).await?;
+        if counts.len() + 1 != times.len().max(1) {
             return Err(malformed("due_counts", "it has another number of counts"));
         }
-        (0..reply.len()).map(|_| Ok(DueCount { jobs: reply.count()?, is_exact })).collect()
+        Ok(counts.into_iter().map(|jobs| DueCount { jobs, is_exact }).collect())
     }
 
     /// One HMGET of the places that these minutes have in the ring.
@@ -90,7 +82,7 @@ impl RedisStore {
         let keys = self.keyspace.of(topic);
         let places: Vec<_> = (from..=to).map(|minute| minute % MAX_MINUTES).collect();
         let found = self.shards.read_key("statistics", &keys, Key::Statistics, "HMGET", places).await?;
-        let mut minutes = minutes_in(Reply::list("statistics", found)?)?;
+        let mut minutes = minutes_in(found);
         // In the place of a minute may be that of another day.
         minutes.retain(|counts| (from..=to).contains(&counts.minute));
         Ok(minutes)
@@ -98,20 +90,11 @@ impl RedisStore {
 }
 
 /// A role: the node and when it lapses; nothing where nobody has it.
-fn role(reply: &mut Reply) -> Result<Option<(NodeId, Timestamp)>, StoreError> {
-    let (node, until) = (reply.text()?, reply.text()?);
-    let until = Timestamp::from_millis(until.parse().unwrap_or_default());
-    Ok((!node.is_empty()).then(|| (NodeId::new(&node), until)))
+fn role((node, Readable(until)): (NodeId, Readable<u64>)) -> Option<(NodeId, Timestamp)> {
+    (!node.as_str().is_empty()).then(|| (node, Timestamp::from_millis(until.unwrap_or_default())))
 }
 
-/// The minutes of an answer.
-fn minutes_in(reply: Reply) -> Result<Vec<MinuteCounts>, StoreError> {
-    // Only another program writes what is no minute.
-    reply.each(|reply| Ok(MinuteCounts::from_bytes(&reply.bytes_or_nothing()?)))
-}
-
-/// Reads what an overview has of the present minute and those before it.
-fn recent(reply: &mut Reply, clock: Timestamp) -> Result<Option<MinuteCounts>, StoreError> {
-    let Some(minutes) = reply.nested_or_nothing()? else { return Ok(None) };
-    Ok(Some(MinuteCounts::recent(&minutes_in(minutes)?, clock)))
+/// The minutes of an answer. Only another program writes what is no minute.
+fn minutes_in(found: Vec<Option<Bytes>>) -> Vec<MinuteCounts> {
+    found.into_iter().flatten().filter_map(|minute| MinuteCounts::from_bytes(&minute)).collect()
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures_util::{FutureExt, TryFutureExt};
 use redis::Value;
 
@@ -17,15 +18,15 @@ use super::directory::DirectoryEntry;
 use super::import;
 use super::job_sets;
 use super::outbox::number_of;
-use super::reply::{Reply, codes, malformed, state};
+use super::reply::{Reply, codes, malformed, read, state};
 use super::scripts::{ScriptCall, Step, TopicScripts};
 use super::told::Told;
 use super::topic_state;
 use crate::job::{GroupName, JobId, NodeId, OverLimit, Record};
 use crate::store::{
     AddOutcome, Batch, BatchAnswer, BatchReply, Command, CommandKind, CommandOutcome, FollowUpBatch, FollowUpOutcome,
-    Import, JobChange, LAST_VERSION, Membership, NewJob, Numbered, OutboxEntry, Pending, Producer, SetChange,
-    SetOutcome, SetTopic, Sifted, StoreError, TooHeavy, escaped, with_those_over,
+    LAST_VERSION, Membership, NewJob, OutboxEntry, Pending, Producer, SetChange, SetOutcome, Sifted, StoreError,
+    TooHeavy, escaped, with_those_over,
 };
 
 /// One producer of one topic.
@@ -96,12 +97,25 @@ impl Producer for RedisProducer {
         if let Err(error) = batch.check() {
             return Box::pin(ready(Err(error)));
         }
+        let scripts = &self.calls.scripts;
         match batch {
             Batch::Add { batch } => self.add(AddBatch::new(batch.number, batch.items)).map_ok(BatchReply::Add).boxed(),
             Batch::Command { batch } => self.command(batch.number, &batch.items).map_ok(BatchReply::Command).boxed(),
-            Batch::Change { batch } => self.change(&batch),
-            Batch::Import { number, import } => self.import(number, import),
-            Batch::Set { number, set } => self.set(number, set),
+            Batch::Change { batch } => {
+                let answer = self.connection.ask_list(change::write(scripts.call(Step::Change), &batch));
+                Box::pin(async move { change::changed(answer.await?, batch.items.len()).map(BatchReply::Change) })
+            }
+            Batch::Import { number, import } => {
+                let (call, repeats) = import::write(scripts.call(Step::Import), number, import);
+                let (calls, answer) = (Arc::clone(&self.calls), self.connection.ask_list(call));
+                Box::pin(async move {
+                    import::imported(calls.entry.before(answer.await).await?, &repeats).map(BatchReply::Import)
+                })
+            }
+            Batch::Set { number, set } => {
+                let answer = self.connection.ask_list(topic_state::write(scripts.call(Step::Set), number, &set));
+                Box::pin(async move { topic_state::set(answer.await?, &set.change).map(BatchReply::Set) })
+            }
             Batch::JobSet { number, change } => self.change_set(number, &change).map_ok(BatchReply::JobSet).boxed(),
             Batch::Relay { entry } => self.relay(&entry),
         }
@@ -145,11 +159,9 @@ impl RedisProducer {
         let mut call = self.command.clone();
         call.push(number);
         for Command { verb, id, fence, if_version, by } in commands {
-            call.push(verb.letter());
-            call.push(id.as_str());
-            call.push(fence.map(|fence| fence.to_string()).unwrap_or_default());
-            call.push(if_version.map(|version| version.to_string()).unwrap_or_default());
-            call.push(&*escaped(by.as_deref().unwrap_or_default()));
+            let fence = fence.map(|fence| fence.to_string()).unwrap_or_default();
+            let version = if_version.map(|version| version.to_string()).unwrap_or_default();
+            call.push((verb.letter(), id.as_str(), fence, version, escaped(by.as_deref().unwrap_or_default())));
         }
         let count = commands.len();
         self.connection.ask_list(call).map(move |answer| commanded(answer?, count)).boxed()
@@ -195,30 +207,6 @@ impl RedisProducer {
         let (answer, set) = (self.connection.ask_list(call), change.set.clone());
         Box::pin(async move { job_sets::changed(calls.entry.before(answer.await).await?, &set) })
     }
-
-    fn change(&self, batch: &Numbered<JobChange>) -> Pending<BatchReply> {
-        let (calls, count) = (&self.calls, batch.items.len());
-        let call = calls.scripts.call(Step::Change);
-        let answer = self.connection.ask_list(change::write(call, batch));
-        answer.map(move |answer| change::changed(answer?, count).map(BatchReply::Change)).boxed()
-    }
-
-    fn set(&self, number: u64, set: SetTopic) -> Pending<BatchReply> {
-        let calls = &self.calls;
-        let call = calls.scripts.call(Step::Set);
-        let answer = self.connection.ask_list(topic_state::write(call, number, &set));
-        answer.map(move |answer| topic_state::set(answer?, &set.change).map(BatchReply::Set)).boxed()
-    }
-
-    fn import(&self, number: u64, import: Import) -> Pending<BatchReply> {
-        let calls = Arc::clone(&self.calls);
-        let call = calls.scripts.call(Step::Import);
-        let (call, repeats) = import::write(call, number, import);
-        let answer = self.connection.ask_list(call);
-        Box::pin(
-            async move { import::imported(calls.entry.before(answer.await).await?, &repeats).map(BatchReply::Import) },
-        )
-    }
 }
 
 /// The answer to an entry of an outbox.
@@ -238,15 +226,10 @@ enum Added {
 
 impl Added {
     fn of(answer: Value) -> Result<Self, StoreError> {
-        let text = match answer {
-            Value::BulkString(text) => text,
-            other => return Self::of_list(Reply::list("add", other)?),
-        };
-        let text = String::from_utf8(text).map_err(|_| malformed("add", "a text is not UTF-8"))?;
-        Ok(Self::Done(text))
-    }
-
-    fn of_list(mut reply: Reply) -> Result<Self, StoreError> {
+        if let Value::BulkString(_) = answer {
+            return read("add", answer).map(Self::Done);
+        }
+        let mut reply = Reply::list("add", answer)?;
         match reply.text()?.as_str() {
             "late" => Ok(Self::Late),
             "again" => Ok(Self::Again(nodes_of(&mut reply)?)),
@@ -293,11 +276,9 @@ fn commanded(reply: Reply, count: usize) -> Result<BatchAnswer<CommandOutcome>, 
         let codes = codes.strip_prefix('*').map_or_else(|| codes.to_owned(), |code| code.repeat(count));
         let mut outcomes = Told::new(&codes).of_batch("command", count, command_outcome)?;
         if reply.len() > 0 {
-            let mut records = reply.nested()?;
-            for outcome in &mut outcomes {
-                if let Some(mut parts) = records.nested_or_nothing()? {
-                    outcome.removed = Some(parts.record()?.under(&parts.bytes()?));
-                }
+            let removed: Vec<Option<(Record, Bytes)>> = reply.read()?;
+            for (outcome, removed) in outcomes.iter_mut().zip(removed) {
+                outcome.removed = removed.map(|(record, metadata)| record.under(&metadata));
             }
         }
         Ok(outcomes)

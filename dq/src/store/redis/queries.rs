@@ -9,12 +9,12 @@
 use std::sync::Arc;
 
 use futures_util::future::try_join_all;
-use redis::{Arg, Cmd, Pipeline, ToRedisArgs, Value};
+use redis::{Arg, Cmd, FromRedisValue, Pipeline, ToRedisArgs, Value};
 
 use super::connect::{Connection, send, send_all};
 use super::errors::{Failure, classify, classify_read, server_changed};
 use super::keys::{Key, Keys};
-use super::reply::{Reply, malformed};
+use super::reply::{Reply, malformed, read};
 use super::scripts::{Form, ScriptCall};
 use super::shards::{Server, Shards};
 use super::slots::{Slot, slot_of};
@@ -35,25 +35,26 @@ impl Shards {
 
     /// The clock of a server, in whole seconds.
     pub(super) async fn clock(&self, operation: &'static str) -> Result<Timestamp, StoreError> {
-        Ok(Timestamp::from_millis(self.list(operation, &redis::cmd("TIME")).await?.number()? * 1_000))
+        let seconds: u64 = self.list(operation, &redis::cmd("TIME")).await?.read()?;
+        Ok(Timestamp::from_millis(seconds * 1_000))
     }
 
     /// Sends a command that reads this key of a topic, whose name comes before these arguments. The server may execute it twice.
-    pub(super) async fn read_key(
+    pub(super) async fn read_key<T: FromRedisValue>(
         &self,
         operation: &'static str,
         keys: &Keys,
         key: Key,
         command: &str,
         arguments: impl ToRedisArgs,
-    ) -> Result<Value, StoreError> {
+    ) -> Result<T, StoreError> {
         let (mut cmd, name) = (redis::cmd(command), keys.name(key, ""));
         cmd.arg(&name).arg(arguments);
         let (cmd, name, server) = (&cmd, &name, self.known(operation, Some(keys.slot())).await?);
         let send = |mut connection: Connection| async move {
             send(&mut connection, cmd).await.map_err(|error| classify_read(operation, key, name, &error))
         };
-        server.sent(operation, send).await
+        read(operation, server.sent(operation, send).await?)
     }
 
     /// Sends commands that may be executed twice, in one write to each server that has keys of them. Each has an answer; an error of one is an
@@ -86,29 +87,29 @@ impl Shards {
     }
 
     /// Calls a script that only reads.
-    pub(super) async fn ask(&self, call: ScriptCall) -> Result<Value, StoreError> {
+    pub(super) async fn ask<T: FromRedisValue>(&self, call: ScriptCall) -> Result<T, StoreError> {
         let (operation, call) = (call.step.name(), call.complete());
         let server = self.known(operation, Some(call.keys.slot())).await?;
-        server.sent(operation, |connection| call_over(connection, call.clone())).await
+        read(operation, server.sent(operation, |connection| call_over(connection, call.clone())).await?)
     }
 
     /// Sends commands, and then the call that `call_with` makes of their answers. On one server both go over the same connection, so no
     /// failover lies between the two. Each may be executed twice.
-    pub(super) async fn ask_after(
+    pub(super) async fn ask_after<T: FromRedisValue>(
         &self,
         operation: &'static str,
         commands: &Pipeline,
-        call_with: impl Fn(Vec<Value>) -> Result<ScriptCall, StoreError>,
-    ) -> Result<Value, StoreError> {
+        call_with: impl Fn(Vec<Value>) -> ScriptCall,
+    ) -> Result<T, StoreError> {
         if self.is_cluster() {
-            return self.ask(call_with(self.commands(operation, commands).await?)?).await;
+            return self.ask(call_with(self.commands(operation, commands).await?)).await;
         }
         let (server, call_with) = (self.known(operation, None).await?, &call_with);
         let send = |mut connection: Connection| async move {
             let answers = commands_over(&mut connection, operation, commands).await?;
-            call_over(connection, call_with(answers).map_err(Failure::Answered)?.complete()).await
+            call_over(connection, call_with(answers).complete()).await
         };
-        server.sent(operation, send).await
+        read(operation, server.sent(operation, send).await?)
     }
 
     /// Calls a script that only reads and whose answer is a list.

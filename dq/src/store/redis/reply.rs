@@ -1,15 +1,16 @@
-//! Reads the answers of scripts. An answer of another form is an error that names the step, never a panic.
+//! Reads the answers of scripts, as the client library reads lists, numbers and bytes. An answer of another form is an error that names
+//! the step, never a panic.
 
-use std::time::Duration;
+use std::str::FromStr;
 use std::vec;
 
 use bytes::Bytes;
-use redis::{FromRedisValue, Value};
+use redis::{FromRedisValue, ParsingError, Value};
 
 use super::packed::Packed;
 use crate::job::{JobId, NodeId, Record, Sequence, State};
-use crate::store::step::LeaseStatus;
-use crate::store::{BatchAnswer, StoreError};
+use crate::store::step::{LeaseStatus, NoteVerdict, Noted};
+use crate::store::{BatchAnswer, HolderSeen, StoreError, TopicCounts};
 use crate::time::Timestamp;
 
 /// The values of an answer, which a caller reads one by one.
@@ -17,6 +18,12 @@ use crate::time::Timestamp;
 pub(super) struct Reply {
     pub(super) operation: &'static str,
     values: vec::IntoIter<Value>,
+}
+
+/// Reads a whole answer: a list as a tuple, or as a `Vec`, whose tuples may follow one another without a list for each.
+pub(super) fn read<T: FromRedisValue>(operation: &'static str, answer: Value) -> Result<T, StoreError> {
+    let found = kind(&answer);
+    redis::from_redis_value(answer).map_err(|_| malformed(operation, &format!("{found} is not what belongs there")))
 }
 
 impl Reply {
@@ -32,12 +39,14 @@ impl Reply {
         self.values.next().ok_or_else(|| malformed(self.operation, "it ends too early"))
     }
 
-    /// The next value, as the client library reads it.
-    fn read<T: FromRedisValue>(&mut self, expected: &str) -> Result<T, StoreError> {
-        let value = self.next()?;
-        let found = kind(&value);
-        let wrong = |_| malformed(self.operation, &format!("expected {expected}, got {found}"));
-        redis::from_redis_value(value).map_err(wrong)
+    /// Reads the next value.
+    pub(super) fn read<T: FromRedisValue>(&mut self) -> Result<T, StoreError> {
+        read(self.operation, self.next()?)
+    }
+
+    /// Reads all that is left.
+    pub(super) fn whole<T: FromRedisValue>(self) -> Result<T, StoreError> {
+        read(self.operation, Value::Array(self.values.collect()))
     }
 
     pub(super) fn len(&self) -> usize {
@@ -57,107 +66,38 @@ impl Reply {
         Self::list(self.operation, value)
     }
 
-    /// Strings, in a list or packed.
-    pub(super) fn strings(&mut self) -> Result<Strings, StoreError> {
-        match self.next()? {
-            Value::BulkString(bytes) => match Packed::new(Bytes::from(bytes)) {
-                Some(packed) => Ok(Strings::Packed(self.operation, packed)),
-                None => Err(malformed(self.operation, "a packed list cannot be read")),
-            },
-            value => Self::list(self.operation, value).map(Strings::List),
-        }
-    }
-
-    /// A list, or `None` if the script answers `false`.
-    pub(super) fn nested_or_nothing(&mut self) -> Result<Option<Self>, StoreError> {
-        match self.next()? {
-            Value::Nil => Ok(None),
-            value => Self::list(self.operation, value).map(Some),
-        }
-    }
-
-    /// A number. Another program may have written one with a fraction, or without bounds.
-    pub(super) fn int(&mut self) -> Result<i64, StoreError> {
-        match self.next()? {
-            Value::BulkString(text) => {
-                let number = std::str::from_utf8(&text).ok();
-                let number =
-                    number.and_then(|text| text.parse().ok().or_else(|| Some(text.parse::<f64>().ok()? as i64)));
-                number.ok_or_else(|| malformed(self.operation, "expected a number, got a string"))
-            }
-            Value::Int(number) => Ok(number),
-            other => Err(malformed(self.operation, &format!("expected a number, got {}", kind(&other)))),
-        }
-    }
-
     pub(super) fn count(&mut self) -> Result<usize, StoreError> {
-        Ok(usize::try_from(self.int()?).unwrap_or_default())
-    }
-
-    pub(super) fn number(&mut self) -> Result<u64, StoreError> {
-        Ok(u64::try_from(self.int()?).unwrap_or_default())
+        self.read()
     }
 
     pub(super) fn is_set(&mut self) -> Result<bool, StoreError> {
-        Ok(self.int()? != 0)
+        self.read()
     }
 
     pub(super) fn bytes(&mut self) -> Result<Bytes, StoreError> {
-        self.read("a string")
+        self.read()
     }
 
     /// Bytes, or none if the script answers `false`.
     pub(super) fn bytes_or_nothing(&mut self) -> Result<Bytes, StoreError> {
-        self.read::<Option<_>>("a string").map(Option::unwrap_or_default)
+        self.read::<Option<_>>().map(Option::unwrap_or_default)
     }
 
-    /// A score, which the server tells as a number, or nothing.
-    pub(super) fn score_or_nothing(&mut self) -> Result<Option<f64>, StoreError> {
-        self.read("a number")
-    }
-
-    /// A string. Only another program writes bytes that are not UTF-8; what stands for them is then read as any other string.
     pub(super) fn text(&mut self) -> Result<String, StoreError> {
-        Ok(lossy(&self.bytes()?))
-    }
-
-    pub(super) fn record(&mut self) -> Result<Record, StoreError> {
-        self.bytes().map(Record::from_bytes)
-    }
-
-    /// A record, or `None` if the script answers `false`.
-    pub(super) fn record_or_nothing(&mut self) -> Result<Option<Record>, StoreError> {
-        Ok(self.read::<Option<_>>("a string")?.map(Record::from_bytes))
-    }
-
-    /// An id, or its bytes if it is not an id that dq allows: another program wrote it.
-    pub(super) fn id(&mut self) -> Result<Result<JobId, Bytes>, StoreError> {
-        self.bytes().map(id_of)
+        self.read().map(|Text(text)| text)
     }
 
     /// The ids of a list, or none if the script answers `false`. What is not an id is left out.
     pub(super) fn ids(&mut self) -> Result<Vec<JobId>, StoreError> {
-        let list = self.nested_or_nothing()?;
-        list.map_or_else(|| Ok(Vec::new()), |list| list.each(|list| Ok(list.id()?.ok())))
+        self.read().map(readable)
     }
 
     pub(super) fn node(&mut self) -> Result<NodeId, StoreError> {
-        self.text().map(NodeId::new)
+        self.read()
     }
 
-    /// The state that the first letter of a text stands for.
-    pub(super) fn state(&mut self) -> Result<State, StoreError> {
-        let letter = self.text()?.chars().next();
-        letter.and_then(state).ok_or_else(|| malformed(self.operation, "the state is unknown"))
-    }
-
-    /// A time in ms; a negative one counts as the epoch.
     pub(super) fn time(&mut self) -> Result<Timestamp, StoreError> {
-        self.number().map(Timestamp::from_millis)
-    }
-
-    pub(super) fn micros(&mut self) -> Result<Duration, StoreError> {
-        self.number().map(Duration::from_micros)
+        self.read()
     }
 
     /// Reads the answer to a batch of this kind: it is late, or `read` makes the outcomes of the codes and of what follows them.
@@ -174,16 +114,73 @@ impl Reply {
     }
 
     pub(super) fn lease_status(&mut self) -> Result<LeaseStatus, StoreError> {
-        Ok(LeaseStatus { sequence: Sequence(self.number()?), rows: self.count()? })
+        Ok(LeaseStatus { sequence: self.read()?, rows: self.read()? })
     }
 }
 
-/// Strings that a caller takes one by one: ids and records.
+/// A string. Only another program writes bytes that are not UTF-8; what stands for them is then read as any other string.
 #[derive(Debug)]
+pub(super) struct Text(pub(super) String);
+
+/// A text that another program may have written; `None` if it is of another kind.
+#[derive(Debug)]
+pub(super) struct Readable<T>(pub(super) Option<T>);
+
+/// How types are read that the client library does not know. Nothing is an empty text. A number that another program may have written may be
+/// negative or have a fraction.
+macro_rules! read_as {
+    ($($name:ty $(where $of:ident)? as $from:ty: $read:expr;)+) => { $(
+        impl $(<$of: FromStr>)? FromRedisValue for $name {
+            fn from_redis_value(value: Value) -> Result<Self, ParsingError> {
+                <$from>::from_redis_value(value).and_then($read)
+            }
+        }
+    )+ };
+}
+
+read_as! {
+    Timestamp as f64: |millis| Ok(Self::from_millis(millis as u64));
+    Sequence as f64: |number| Ok(Self(number as u64));
+    Text as Option<Bytes>: |bytes| Ok(Self(lossy(&bytes.unwrap_or_default())));
+    NodeId as Text: |Text(node)| Ok(Self::new(node));
+    State as Text: |Text(letter)| letter.chars().next().and_then(state).ok_or_else(|| "the state is unknown".into());
+    Record as Bytes: |bytes| Ok(Self::from_bytes(bytes));
+    Readable<T> where T as Option<Bytes>: |bytes| Ok(Self(parsed(&bytes.unwrap_or_default())));
+    NoteVerdict as Text: |Text(letter)| Ok(match &*letter {
+        "d" => Self::Done,
+        "e" => Self::Ended,
+        "c" => Self::Cancelled,
+        _ => Self::Stale,
+    });
+    Noted as (LeaseStatus, NoteVerdict): |(lease_status, note)| Ok(Self { lease_status, note });
+    HolderSeen as (NodeId, Timestamp, usize): |(node, lease, jobs)| Ok(Self { node, lease, jobs });
+    LeaseStatus as (Sequence, usize): |(sequence, rows)| Ok(Self { sequence, rows });
+    TopicCounts as (Timestamp, [usize; 7], Option<Timestamp>): |(clock, counts, head)| {
+        let [delayed, ready, running, unacked, dead, done, broadcasts] = counts;
+        Ok(Self { clock, delayed, ready, running, unacked, dead, done, broadcasts, head })
+    };
+}
+
+/// The ids, or other texts, of a list; what another program wrote is left out.
+pub(super) fn readable<T>(list: Option<Vec<Readable<T>>>) -> Vec<T> {
+    list.into_iter().flatten().filter_map(|Readable(item)| item).collect()
+}
+
+/// Strings that a caller takes one by one, ids or records: in a list, or packed.
 pub(super) enum Strings {
-    List(Reply),
-    /// Of this operation.
-    Packed(&'static str, Packed),
+    List(vec::IntoIter<Bytes>),
+    Packed(Packed),
+}
+
+impl Iterator for Strings {
+    type Item = Bytes;
+
+    fn next(&mut self) -> Option<Bytes> {
+        match self {
+            Self::List(list) => list.next(),
+            Self::Packed(packed) => packed.next(),
+        }
+    }
 }
 
 impl Strings {
@@ -191,31 +188,26 @@ impl Strings {
     pub(super) fn len(&self) -> usize {
         match self {
             Self::List(list) => list.len(),
-            Self::Packed(_, packed) => packed.len(),
+            Self::Packed(packed) => packed.len(),
         }
     }
 
-    /// An id, or its bytes if it is not an id that dq allows.
-    pub(super) fn id(&mut self) -> Result<Result<JobId, Bytes>, StoreError> {
-        match self {
-            Self::List(list) => list.id(),
-            Self::Packed(operation, packed) => unpacked(operation, packed).map(id_of),
-        }
-    }
-
-    /// A record, which shares no memory with others: a job that runs for long keeps only its own.
-    pub(super) fn record(&mut self) -> Result<Record, StoreError> {
-        match self {
-            Self::List(list) => list.record(),
-            Self::Packed(operation, packed) => {
-                unpacked(operation, packed).map(|bytes| Record::from_bytes(Bytes::copy_from_slice(&bytes)))
-            }
-        }
+    /// The next record. It shares no memory with others: a job that runs for long keeps only its own.
+    pub(super) fn next_record(&mut self) -> Option<Record> {
+        let is_shared = matches!(self, Self::Packed(_));
+        self.next().map(|bytes| Record::from_bytes(if is_shared { Bytes::copy_from_slice(&bytes) } else { bytes }))
     }
 }
 
-fn unpacked(operation: &'static str, packed: &mut Packed) -> Result<Bytes, StoreError> {
-    packed.next().ok_or_else(|| malformed(operation, "a packed list ends too early"))
+impl FromRedisValue for Strings {
+    fn from_redis_value(value: Value) -> Result<Self, ParsingError> {
+        match value {
+            Value::BulkString(bytes) => {
+                Packed::new(bytes.into()).map(Self::Packed).ok_or_else(|| "a packed list cannot be read".into())
+            }
+            list => Vec::from_redis_value(list).map(|list| Self::List(list.into_iter())),
+        }
+    }
 }
 
 /// What another program wrote, as a string.
@@ -223,9 +215,9 @@ pub(super) fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-fn id_of(bytes: Bytes) -> Result<JobId, Bytes> {
-    let id = std::str::from_utf8(&bytes).ok().and_then(|text| JobId::new(text).ok());
-    id.ok_or(bytes)
+/// What these bytes say; `None` if another program wrote them.
+pub(super) fn parsed<T: FromStr>(bytes: &[u8]) -> Option<T> {
+    std::str::from_utf8(bytes).ok()?.parse().ok()
 }
 
 /// The codes of the answer that the store gives, or kept, to a batch of this kind.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
-use super::reply::{Reply, malformed};
+use super::reply::{Reply, Text, malformed};
 use super::scripts::ScriptCall;
 use super::{due_text, millis};
 use crate::job::GroupName;
@@ -75,24 +75,23 @@ fn limit(kind: LimitKind, text: &str) -> Option<TopicLimit> {
     Some(TopicLimit { limit: kind.stored(&value)?, reason, by, since })
 }
 
-/// Reads the settings in an answer, each empty if it is missing: pause, drain, delay, and the limits in the order of their kinds. A pause
-/// that has ended by itself is none.
-pub(super) fn state_of(reply: &mut Reply, clock: Timestamp) -> Result<TopicState, StoreError> {
-    let (paused, draining, usual) = (reply.text()?, reply.text()?, reply.text()?);
-    let mut limits = Vec::new();
-    for kind in LimitKind::ALL {
-        limits.extend(limit(kind, &reply.text()?));
-    }
-    let state = TopicState { pause: pause(&paused), drain: drain(&draining), delay: delay(&usual), limits };
-    Ok(state.at(clock))
+/// The settings in an answer, each empty if it is missing: pause, drain, delay, and the limits in the order of their kinds.
+pub(super) type Settings = [Text; 3 + LimitKind::ALL.len()];
+
+/// The state with these settings. A pause that has ended by itself is none.
+pub(super) fn state_of(
+    [Text(paused), Text(draining), Text(usual), limits @ ..]: Settings,
+    clock: Timestamp,
+) -> TopicState {
+    let limits = LimitKind::ALL.into_iter().zip(limits).filter_map(|(kind, Text(text))| limit(kind, &text)).collect();
+    TopicState { pause: pause(&paused), drain: drain(&draining), delay: delay(&usual), limits }.at(clock)
 }
 
-/// Reads what `transfer`, `sweep` and `scan` answer: the settings, or nothing where there are none. The number behind them is
+/// Reads what `transfer`, `sweep` and `scan` answer: the settings, or nothing where there are none. The number after them is
 /// that of the jobs that a draining topic still runs.
 pub(super) fn told(reply: &mut Reply, clock: Timestamp) -> Result<(Option<Box<TopicState>>, usize), StoreError> {
-    let Some(mut settings) = reply.nested_or_nothing()? else { return Ok((None, 0)) };
-    let state = state_of(&mut settings, clock)?;
-    let left = settings.count()?;
+    let Some((settings, left)) = reply.read::<Option<_>>()? else { return Ok((None, 0)) };
+    let state = state_of(settings, clock);
     Ok(((!state.is_default()).then(|| Box::new(state)), left))
 }
 
@@ -118,7 +117,7 @@ pub(super) fn write(call: ScriptCall, number: u64, set: &SetTopic) -> ScriptCall
     };
     let encoded = |text| utf8_percent_encode(text, DISTURBING);
     let author = format!("{}:{}", encoded(&set.by), encoded(reason));
-    call.arg(number).arg(field).arg(value).arg(author).arg(set.change.group().map_or("", GroupName::as_str))
+    call.arg((number, field, value, author, set.change.group().map_or("", GroupName::as_str)))
 }
 
 /// Reads the answer of a `set`.

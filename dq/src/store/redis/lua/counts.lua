@@ -10,7 +10,7 @@ KEYS[7]  {app:topic}:far         ZSET  bounds of the leaves of jobs that are due
 KEYS[8]  {app:topic}:far-jobs    HASH  job id -> due time and record of such a job
 KEYS[9]  {app:topic}:far-leaves  HASH  bound -> ids of the leaf, as a list of MessagePack
 
-Returns  {clock ms, records, delayed, ready, unacked, dead, done, broadcasts, head ms or -1}
+Returns  {clock ms, {delayed, ready, running, unacked, dead, done, broadcasts}, head ms or false}
 Holds    rule 2: a job with a record that is in none of the places is RUNNING
 Cost     O(log delayed). While no node has brought near what is due, two commands for each leaf of such jobs, of 500 at most
 ]]

@@ -6,7 +6,7 @@ KEYS[3]  {app:topic}:far-jobs    HASH  job id -> due time and record of such a j
 KEYS[4]  {app:topic}:far-leaves  HASH  bound -> ids of the leaf, as a list of MessagePack
 ARGV[1]  and on: the times in order, ms; 65 at most
 
-Returns  {1 if the numbers are exact, number from the first time on and before the second, ...}
+Returns  {1 if the numbers are exact, {number from the first time on and before the second, ...}}
 Holds    rule 5
 Cost     O(log delayed) for each time. If there are far jobs: one command for each of up to 500 leaves, and two for one in which
          a time lies. With more leaves, one command for each time, and the number is that of the leaves by their average size
@@ -58,4 +58,4 @@ if later > 0 then
     end
   end
 end
-return {exact, unpack(counts)}
+return {exact, counts}

@@ -12,8 +12,8 @@ ARGV[3]  the most seats of a group that are named
 ARGV[4]  the name of the only group to look at; '' for all
 ARGV[5]  and on: nodes, in the order of their keys
 
-Returns  {1 if others follow, groups}, each {name, how many wait, 1 if the first of them may not start, of each job with a seat its id, state d u x f r,
-         time ms, the number of its node, 0 if it is unknown, and token or ''; the pause as `meta` has that of a topic, or ''; and when its rate opens µs, 0 if
+Returns  {1 if others follow, groups}, each {name, how many wait, 1 if the first of them may not start, of each job with a seat {id, state d u x f r,
+         time ms, the number of its node, 0 if it is unknown, token or ''}, the pause as `meta` has that of a topic, or '', when its rate opens µs, 0 if
          it is open}
 Holds    rules 4, 5
 Cost     per group five ZRANGE, a ZLEXCOUNT and a ZSCORE; per seat four ZMSCORE members, and one HMGET field for each node
@@ -48,8 +48,7 @@ while name and #groups < limit do
     end
   end
   for i, id in ipairs(ids) do
-    local at = 5 * i
-    seats[at - 4], seats[at - 3], seats[at - 2], seats[at - 1], seats[at] = id, states[i], times[i] or 0, nodes[i] or 0, tokens[i] or ''
+    seats[i] = {id, states[i], times[i] or 0, nodes[i] or 0, tokens[i] or ''}
   end
   local first = entries_of(name, 'w', '1')[1]
   local place = first and tonumber(redis.call('ZSCORE', KEYS.delayed, string.sub(first, #name + 35)) or nil)

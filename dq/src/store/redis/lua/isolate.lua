@@ -11,9 +11,8 @@ ARGV[3]  lease, ms
 ARGV[4]  isolation: + (grouped), ! (alone), or nothing: notes nothing
 ARGV[5..] id, token of each run, at most 1000 of them
 
-Returns  {1, sequence number, rows, notes}; a letter for each run: d (done), s (stale: the row has another token or is
-         gone), e (ended: the job is under an unfenced end) or, only if nothing is noted, c (that end is a cancel). {0, sequence number, rows, ''} under another sequence
-         number: nothing is noted
+Returns  {{sequence number, rows}, {a letter for each run}}: d (done), s (stale: the row has another token or is gone), e (ended: the job is under
+         an unfenced end) or, only if nothing is noted, c (that end is a cancel). Under another sequence number nothing is noted, and false stands for the letters
 Holds    rules 6, 8, 10, 13, 19
 Cost     O(runs + log nodes)
 ]]
@@ -45,5 +44,4 @@ if is_current then
 end
 redis.call('HDEL', KEYS.running, '')
 write('HSET', KEYS.crashes, written)
-local sequence_number, rows = update_lease()
-return {is_current and 1 or 0, sequence_number, rows, table.concat(notes)}
+return {{update_lease()}, is_current and notes}

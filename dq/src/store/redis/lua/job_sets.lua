@@ -7,7 +7,7 @@ ARGV[1]  the name of one set; '' for a page
 ARGV[2]  how many come before the page
 ARGV[3]  the most sets of a page, or the most members of one set
 
-Returns  {name, set, ...}: of a page of sets; of one set its name, itself, and some of the members that have not ended
+Returns  {{name, set, members}, ...}: of one set some of the members that have not ended, of a page none
 Holds    rule 18
 Cost     O(log sets + page)
 ]]
@@ -16,12 +16,10 @@ if ARGV[1] == '' then
   local names = redis.call('ZRANGE', KEYS.set_order, ARGV[2], string.format('%d', last))
   local rows = #names > 0 and redis.call('HMGET', KEYS.sets, unpack(names)) or {}
   for n, name in ipairs(names) do
-    if rows[n] then answer[#answer + 1], answer[#answer + 2] = name, rows[n] end
+    if rows[n] then answer[#answer + 1] = {name, rows[n], {}} end
   end
   return answer
 end
 local row = redis.call('HGET', KEYS.sets, ARGV[1])
 if not row then return {} end
-local answer = {ARGV[1], row}
-for _, member in ipairs(redis.call('ZRANGE', KEYS.set, '-inf', '(2', 'BYSCORE', 'LIMIT', 0, ARGV[3])) do answer[#answer + 1] = member end
-return answer
+return {{ARGV[1], row, redis.call('ZRANGE', KEYS.set, '-inf', '(2', 'BYSCORE', 'LIMIT', 0, ARGV[3])}}

@@ -7,7 +7,7 @@ ARGV[2]  the node behind which they begin; '' for the first ones
 ARGV[3]  the id of a job, or ''
 ARGV[4]  and on: the nodes whose rows are counted
 
-Returns  {{node, end of its lease ms, ...}, {rows of the first node in ARGV, 1 if it holds the job or 0, ...}}
+Returns  {{{node, end of its lease ms}, ...}, {{rows of the first node in ARGV, 1 if it holds the job or 0}, ...}}
 Holds    rule 8
 Cost     if nodes are to be named: O(nodes with a lease), one ZRANGE. For each node in ARGV one HLEN and one HEXISTS
 ]]
@@ -27,11 +27,6 @@ for i = 1, #held, 2 do
     end_of[node], named[most + 1] = held[i + 1], nil
   end
 end
-for _, node in ipairs(named) do
-  answer[#answer + 1], answer[#answer + 2] = node, end_of[node]
-end
-for n = 4, #ARGV do
-  rows[#rows + 1] = redis.call('HLEN', KEYS[n - 2])
-  rows[#rows + 1] = redis.call('HEXISTS', KEYS[n - 2], id)
-end
+for i, node in ipairs(named) do answer[i] = {node, end_of[node]} end
+for n = 4, #ARGV do rows[n - 3] = {redis.call('HLEN', KEYS[n - 2]), redis.call('HEXISTS', KEYS[n - 2], id)} end
 return {answer, rows}

@@ -18,7 +18,7 @@ ARGV[6]  new metadata, without the parking fence, which belongs to the store; or
 ARGV[7]  progress, or ''
 ARGV[8]  number: a note does nothing after one of its run with a higher one; 0: it has none
 
-Returns  {sequence number, rows, note}; the note is d (done), s (stale: the row has another token or is gone) or
+Returns  {{sequence number, rows}, note}; the note is d (done), s (stale: the row has another token or is gone) or
          e (ended: the job is under an unfenced end)
 Holds    rules 6, 8, 10, 13, 15
 Cost     O(log nodes)
@@ -59,5 +59,4 @@ elseif is_own and progress ~= '' then
     keep_notes()
   end
 end
-local sequence_number, rows = update_lease()
-return {sequence_number, rows, answer}
+return {{update_lease()}, answer}

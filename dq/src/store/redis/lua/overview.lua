@@ -16,10 +16,10 @@ KEYS[13] {app:topic}:running:NODE  HASH  job id -> token; and on: of each node i
 ARGV[1]  the most nodes, 0..=100
 ARGV[2]  and on: the nodes whose rows are counted
 
-Returns  {counts as the step counts, nodes with a lease, leases as node, end, its rows or 0 if it is not in ARGV, ..., what was counted in the present
-         minute and in the five before it, or nil if nothing was for a day, ready jobs by priority: normal, high, low, then the same of blocked jobs, or
-         only the first, watcher, its end ms, standby, its end ms, paused, draining, delay, concurrency, rate, waiting, group_concurrency, group_rate,
-         group_waiting, group_burst, shut, when the rate opens µs}; texts are empty where they are missing
+Returns  {counts as the step counts, nodes with a lease, leases, each as {node, end, its rows or 0 if it is not in ARGV}, what was counted in the present
+         minute and in the five before it, or nil if nothing was for a day, ready jobs by priority: {normal, high, low, then the same of blocked jobs},
+         {watcher, its end ms}, {standby, its end ms}, {paused, draining, delay, concurrency, rate, waiting, group_concurrency, group_rate,
+         group_waiting, group_burst}, shut, when the rate opens µs}
 Holds    rules 8, 23, 29, 31
 Cost     that of counts, and one HLEN for each node in ARGV
 ]]
@@ -30,15 +30,15 @@ local most, rows_of, held = tonumber(ARGV[1]), {}, {}
 for n = 2, #ARGV do rows_of[ARGV[n]] = redis.call('HLEN', KEYS[FIRST + n - 2]) end
 local ends = most > 0 and redis.call('ZRANGE', KEYS.leases, 0, most - 1, 'WITHSCORES') or {}
 for i = 1, #ends, 2 do
-  held[#held + 1], held[#held + 2], held[#held + 3] = ends[i], ends[i + 1], rows_of[ends[i]] or 0
+  held[#held + 1] = {ends[i], ends[i + 1], rows_of[ends[i]] or 0}
 end
 local m = redis.call('HMGET', KEYS.meta, 'watcher', 'watcher-until', 'standby', 'standby-until', 'paused', 'draining', 'delay',
   'cluster_concurrency', 'rate', 'max_waiting', 'group_concurrency', 'group_rate', 'group_max_waiting', 'group_burst', 'shut', 'opens')
-for i = 1, 16 do m[i] = m[i] or '' end
+for n = 1, 6 do by_shift[n] = by_shift[n] or 0 end
 local recent = false
 if redis.call('EXISTS', KEYS.statistics) == 1 then
   local minute, slots = math.floor(floor / 60000), {}
   for back = 5, 0, -1 do slots[#slots + 1] = int((minute - back) % 1440) end
   recent = redis.call('HMGET', KEYS.statistics, unpack(slots))
 end
-return {counted, size(KEYS.leases), held, recent, by_shift, unpack(m, 1, 16)}
+return {counted, size(KEYS.leases), held, recent, by_shift, {m[1], m[2]}, {m[3], m[4]}, {unpack(m, 5, 14)}, m[15], m[16]}

@@ -16,8 +16,8 @@ ARGV[4]  the most bytes of records; one may have more
 ARGV[5]  d for a page of DELAYED, which has the jobs of KEYS[4] too; otherwise ''
 ARGV[6]  e for an export, which has the crashes and the last fence too; otherwise ''
 
-Returns  {more, the last fence or false, jobs}, each job as id, time ms, record or false, metadata that override its own or false, and crashes or
-         false. Only an export has the fence and crashes. The metadata and crashes are those of jobs: a broadcast of the same id has none
+Returns  {more, the last fence or false, jobs}, each job as {id, time ms, record or false, metadata that override its own or false, crashes or
+         false}. Only an export has the fence and crashes. The metadata and crashes are those of jobs: a broadcast of the same id has none
 Holds    rules 5, 27
 Cost     O(limit + log² n): two ZCOUNT, and one ZRANGE per halving of the jobs that have the time of the cursor
 ]]
@@ -48,9 +48,7 @@ end
 local function answer_of(records, overrides, more)
   local crash_texts, rows = is_export and read('HMGET', KEYS.crashes, ids) or {}, {}
   for i, id in ipairs(ids) do
-    local at = 5 * i
-    rows[at - 4], rows[at - 3], rows[at - 2] = id, times[i], records[i] or false
-    rows[at - 1], rows[at] = overrides[i] or false, crash_texts[i] or false
+    rows[i] = {id, times[i], records[i] or false, overrides[i] or false, crash_texts[i] or false}
   end
   return {more, is_export and redis.call('HGET', KEYS.meta, 'fence'), rows}
 end

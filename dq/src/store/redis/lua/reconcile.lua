@@ -12,7 +12,7 @@ ARGV[3]  cursor, '' for the first page
 ARGV[4]  limit, 1..=1000
 
 Returns  {0, sequence number, rows} if a later page names another sequence number, otherwise {1, sequence number, rows,
-         each id and its token, cursor of the next page or '', dropped ids, the clock of the first `reconcile` of the topic, µs}. A row without a proper token is removed: its job
+         each id and its token, cursor of the next page or false, dropped ids, the clock of the first `reconcile` of the topic, µs}. A row without a proper token is removed: its job
          becomes DEAD, or is dropped if it has no record
 Holds    rules 1, 5, 6, 7, 8
 Cost     O(page)
@@ -47,4 +47,4 @@ if not born then
   born = micros
   redis.call('HSET', KEYS.meta, 'born', int(born))
 end
-return {1, sequence_number, rows, found, following, dropped, born}
+return {1, sequence_number, rows, found, following ~= '' and following, dropped, born}

@@ -12,8 +12,8 @@ ARGV[7]  m: the number of entries that the node cannot read
 ARGV[8]  and on: each of these n targets, the place of its position, when that was written, and up to which place it has answered the node; each of these m entries, as its target and position (16 digits),
          which are neither given nor removed; and then the targets whose entries are not asked for
 
-Returns  {ms for which another node relays or -1, how many entries there are, the beginning of the first member that is no entry or '', the targets that are
-         ahead, entries ...}. Of each that is ahead its name, place and time of its position, the position to which it is set back, and 1 if that is left to a person
+Returns  {ms for which another node relays or false, how many entries there are, the beginning of the first member that is no entry or false, the targets that
+         are ahead, entries}. Each that is ahead is {name, place and time of its position, the position to which it is set back, 1 if that is left to a person}
 Holds    rules 1, 18: the positions are the targets' own, read over this connection. Nothing is removed of a target with a position that is of no entry.
          What is no entry, or cannot be read, stays where it is, holds up nothing, and tells nothing of its target
 Cost     two ZRANGE; one ZRANGE and one ZREM for each target that has got entries, two ZRANGE more where another node relays as well, two ZRANGE for each target with entries
@@ -25,7 +25,7 @@ local relay, relay_until = unpack(redis.call('HMGET', KEYS.meta, 'relay', 'relay
 relay_until = tonumber(relay_until or '') or 0
 -- Further ahead is a time from before the clock fell back.
 if relay and relay ~= node and relay_until > floor and relay_until <= floor + lease then
-  return {relay_until - floor, redis.call('ZCARD', KEYS.outbox), '', {}}
+  return {relay_until - floor, redis.call('ZCARD', KEYS.outbox), false, {}, {}}
 end
 -- Another program has given these a score. A range by name finds them only among others of the same score.
 for _, scores in ipairs({{'-inf', '(0'}, {'(0', '+inf'}}) do
@@ -63,47 +63,47 @@ for i = 8, 4 + 4 * arrived, 4 do
   local first = not is_known and (gone[1] or read(redis.call('ZRANGE', KEYS.outbox, from, behind, 'BYLEX', 'LIMIT', 0, 1 + unread))[1])
   local before = first and before_of(first)
   if before and position > tonumber(string.match(before, '^%d+')) then
-    for _, one in ipairs({target, ARGV[i + 1], ARGV[i + 2], before, position > micros + ARGV[5] and 1 or 0}) do ahead[#ahead + 1] = one end
+    ahead[#ahead + 1] = {target, ARGV[i + 1], ARGV[i + 2], before, position > micros + ARGV[5] and 1 or 0}
     without[target] = true
   else
     for n = 1, #gone, 1000 do redis.call('ZREM', KEYS.outbox, unpack(gone, n, math.min(n + 999, #gone))) end
   end
 end
-local answer, size, from, left = {-1, redis.call('ZCARD', KEYS.outbox), '', ahead}, 0, '-', 2000
-while #answer - 4 < limit and left > 0 do
+local waiting, skipped, given, size, from, left = redis.call('ZCARD', KEYS.outbox), false, {}, 0, '-', 2000
+while #given < limit and left > 0 do
   local first = redis.call('ZRANGE', KEYS.outbox, from, '+', 'BYLEX', 'LIMIT', 0, 1)[1]
   if not first then break end
   local target = target_of(first)
   if not target then
-    if answer[3] == '' then answer[3] = string.sub(first, 1, 100) end
+    skipped = skipped or string.sub(first, 1, 100)
     from, left = '(' .. first, left - 1
   elseif without[target] then
     from = '[' .. target .. string.char(1)
   else
     local to = '(' .. target .. string.char(1)
-    local entries = redis.call('ZRANGE', KEYS.outbox, '[' .. first, to, 'BYLEX', 'LIMIT', 0, limit - #answer + 4)
+    local entries = redis.call('ZRANGE', KEYS.outbox, '[' .. first, to, 'BYLEX', 'LIMIT', 0, limit - #given)
     -- While more members have a score, the order is another one, and a range may have nothing.
     if #entries == 0 then entries = {first} end
     for _, entry in ipairs(entries) do
       local _, position = target_of(entry)
       if not position then
-        if answer[3] == '' then answer[3] = string.sub(entry, 1, 100) end
+        skipped = skipped or string.sub(entry, 1, 100)
         left = left - 1
       elseif is_unread[target .. NUL .. position] then
         left = left - 1
       else
         size = size + #entry
-        if size > bytes and #answer > 4 then break end
-        answer[#answer + 1] = entry
+        if size > bytes and given[1] then break end
+        given[#given + 1] = entry
       end
       from = '(' .. entry
     end
     if size > bytes then break end
   end
 end
-if #answer > 4 then
+if given[1] then
   redis.call('HSET', KEYS.meta, 'relay', node, 'relay-until', int(floor + lease))
 elseif relay then
   redis.call('HDEL', KEYS.meta, 'relay', 'relay-until')
 end
-return answer
+return {false, waiting, skipped, ahead, given}

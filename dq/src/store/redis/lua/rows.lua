@@ -14,8 +14,8 @@ ARGV[4]  the number of nodes
 ARGV[5]  e for an export, which has all that the topic keeps of each job; otherwise ''
 
 Returns  {the number of the node at which the next page begins or 0, the cursor in its rows, the clock ms, the last fence or false, jobs}, each
-         job as the number of its node, id, token, record or false, metadata that override its own or false, crashes or false, pending command or
-         false, and record of its replacement or false. Only an export has the fence and the last three
+         job as {the number of its node, id, token, record or false, metadata that override its own or false, crashes or false, pending command or
+         false, record of its replacement or false}. Only an export has the fence and the last three
 Holds    rules 5, 27
 Cost     O(page)
 ]]
@@ -30,9 +30,7 @@ local function fitting_of(found) return fitting(sized, found, most) end
 local function page_before(n, following)
   local crash_texts, commands, rows = is_export and read('HMGET', KEYS.crashes, ids) or {}, is_export and read('HMGET', KEYS.pending, ids) or {}, {}
   for i, id in ipairs(ids) do
-    local at = 8 * i
-    rows[at - 7], rows[at - 6], rows[at - 5], rows[at - 4], rows[at - 3] = holders[i], id, tokens[i], values[1][i], values[2][i]
-    rows[at - 2], rows[at - 1], rows[at] = crash_texts[i] or false, commands[i] or false, values[3][i] or false
+    rows[i] = {holders[i], id, tokens[i], values[1][i], values[2][i], crash_texts[i] or false, commands[i] or false, values[3][i] or false}
   end
   return {n, following, floor, is_export and redis.call('HGET', KEYS.meta, 'fence'), rows}
 end

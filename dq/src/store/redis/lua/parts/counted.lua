@@ -1,7 +1,7 @@
 --[[ counted: counts the jobs in each place.
 
 Needs    jobs, delayed, unacked, dead, done, broadcasts, far, far_jobs; clock, far
-Gives    counted: {clock ms, records, delayed, ready, unacked, dead, done, broadcasts, head ms or -1}; by_shift: the ready jobs in `delayed`, for each of `shifts`
+Gives    counted: {clock ms, {delayed, ready, running, unacked, dead, done, broadcasts}, head ms or false}; by_shift: the ready jobs in `delayed`, for each of `shifts`
 Cost     O(log delayed). While no node has brought near what is due, two commands for each leaf of such jobs, of 500 at most
 ]]
 local function size(place) return redis.call('ZCARD', place) end
@@ -35,6 +35,6 @@ if later > 0 then
     end
   end
 end
-local counted = {
-  floor, redis.call('HLEN', KEYS.jobs) + later, size(KEYS.delayed) + later, ready, size(KEYS.unacked), size(KEYS.dead), size(KEYS.done), size(KEYS.broadcasts), head,
-}
+local waiting, unacked, dead, done = size(KEYS.delayed) + later, size(KEYS.unacked), size(KEYS.dead), size(KEYS.done)
+local running = math.max(redis.call('HLEN', KEYS.jobs) + later - waiting - unacked - dead - done, 0)
+local counted = {floor, {waiting, ready, running, unacked, dead, done, size(KEYS.broadcasts)}, head >= 0 and head}
