@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 mod documents;
 #[path = "tidy/log_lines.rs"]
 mod log_lines;
+#[path = "tidy/phrases.rs"]
+mod phrases;
 #[path = "tidy/weight.rs"]
 mod weight;
 #[path = "tidy/words.rs"]

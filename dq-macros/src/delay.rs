@@ -14,7 +14,7 @@ pub(crate) fn expand(input: TokenStream) -> TokenStream {
     let duration = match syn::parse2::<LitStr>(input.clone()) {
         Ok(text) => arguments::duration(&text, &mut errors),
         Err(_) => {
-            errors.at(input, "expected a text in quotes with a number and a unit, for example `delay!(\"15m\")`");
+            errors.at(input, "expected a string in quotes with a number and a unit, for example `delay!(\"15m\")`");
             None
         }
     };

@@ -102,7 +102,7 @@ pub(crate) mod in_millis {
         u64::deserialize(from).map(Duration::from_millis)
     }
 
-    #[expect(clippy::ref_option, reason = "the form that serde asks for")]
+    #[expect(clippy::ref_option, reason = "the form that serde needs")]
     pub(crate) fn optional<S: Serializer>(time: &Option<Duration>, to: S) -> Result<S::Ok, S::Error> {
         time.map(millis_ceil).serialize(to)
     }

@@ -114,9 +114,17 @@ async fn a_directory_that_every_user_may_write_is_refused_with_what_to_do() {
         set_mode(folder.path(), open);
         let text = refused(Arc::new(FileStore::new(folder.path()))).await;
         let path = folder.path().display().to_string();
-        assert!(text.contains(&format!("run `chmod o-w {path}`")), "{text}");
-        assert!(check(folder.path()).unwrap_err().to_string().contains("chmod o-w"));
+        // A sticky directory is shared on purpose, even if a store is in it.
+        let own = format!("name a directory of its own for the store, such as `{path}/dq`");
+        let advice = if open == 0o1777 { own.clone() } else { format!("run `chmod o-w {path}`") };
+        assert!(text.contains(&advice), "{text}");
+        assert!(check(folder.path()).unwrap_err().to_string().contains(&advice));
     }
+    let foreign = Folder::unmade();
+    fs::create_dir(foreign.path()).unwrap();
+    set_mode(foreign.path(), 0o777);
+    let text = refused(Arc::new(FileStore::new(foreign.path()))).await;
+    assert!(text.contains("name a directory of its own") && !text.contains("chmod"), "{text}");
     for closed in [0o700, 0o750, 0o755, 0o770, 0o2775] {
         set_mode(folder.path(), closed);
         FileStore::new(folder.path()).open().await.unwrap_or_else(|error| panic!("{closed:o}: {error}"));

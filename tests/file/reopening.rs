@@ -175,7 +175,7 @@ fn files_and_changes_of_another_version_are_refused() {
     for (at, part, known) in [(12, "format", 3), (16, "content", 4)] {
         for (version, told) in [
             (known - 1, format!("reads version {known}: use the version of dq that wrote it")),
-            (known + 1, format!("knows {known} at most: use a newer version of dq")),
+            (known + 1, format!("reads {known} at most: use a newer version of dq")),
         ] {
             let disk = SimulatedDisk::new();
             Rig::open(&disk).added(&["a"]);

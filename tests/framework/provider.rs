@@ -243,7 +243,7 @@ async fn a_batch_has_a_result_for_each_job() {
 async fn a_batch_of_more_than_a_thousand_jobs_is_rejected_as_a_whole() {
     let fixture = fixture().await;
     let refused = fixture.provider.add_many((0..1_001).map(|order| CloseOrder { order })).await.unwrap_err();
-    assert_eq!(refused.to_string(), "the batch has 1001 jobs, 1000 are allowed");
+    assert_eq!(refused.to_string(), "the batch has 1001 jobs; the limit is 1000");
     assert_eq!(fixture.provider.counts::<CloseOrder>().await.unwrap().delayed, 0);
     let all = fixture.provider.add_many((0..1_000).map(|order| CloseOrder { order })).await.unwrap();
     assert!(all.iter().all(Result::is_ok));
@@ -261,16 +261,16 @@ async fn invalid_adds_report_field_limit_and_size_and_add_nothing() {
     let cases = [
         (
             text(provider.add(remind(&long)).await),
-            "the payload of topic `remind` is 110 bytes, 100 are allowed (`max_payload`)",
+            "the payload of topic `remind` has 110 bytes; the limit is 100 (`max_payload`)",
         ),
         (
             text(provider.add(remind("")).header("h", "x".repeat(8 * 1024)).await),
             "the size of the headers in bytes, with 4 for each header, is 8197; the limit is 8192",
         ),
-        (text(provider.add(remind("")).id("x".repeat(257)).await), "is 257 bytes long, 256 are allowed"),
+        (text(provider.add(remind("")).id("x".repeat(257)).await), "is 257 bytes long; the limit is 256"),
         (text(provider.add(remind("")).after("2x").await), "`after`: `2x` is not a duration"),
         (text(provider.add(remind("")).expires_after("2x").await), "`expires_after`: `2x` is not a duration"),
-        (text(provider.add(remind("")).after(Duration::MAX).await), "is the limit"),
+        (text(provider.add(remind("")).after(Duration::MAX).await), "the limit is ten years"),
         (text(provider.add(remind("")).at(Timestamp::from_millis(u64::MAX)).await), "`at` is "),
         (text(provider.add(remind("")).retain("4000d").await), "`retain` is 10years"),
         (text(provider.add(remind("")).retry("sometimes").await), "`retry`: `sometimes` is not a retry policy"),

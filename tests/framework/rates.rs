@@ -71,6 +71,12 @@ async fn a_rate_that_is_spent_is_a_reason_to_wait() {
     assert!(matches!(why.reasons[0], NotRunReason::RateSpent { .. }), "{text}");
     assert!(text.contains("has spent its rate, which lets the next job start in "), "{text}");
     assert!(text.contains("37 other jobs"), "{text}");
+    dq.provider().pause::<TestJob>().reason("audit").await.unwrap();
+    let reasons = dq.provider().inspect().why("work", "39").await.unwrap().reasons;
+    assert!(
+        matches!(reasons[..], [NotRunReason::Paused { .. }, .., NotRunReason::RateSpent { .. }]),
+        "both: {reasons:?}"
+    );
 }
 
 stores!(a_handler_that_backs_off_stops_its_topic_on_all_nodes: memory, file, redis);

@@ -28,7 +28,7 @@ fn bad(what: &'static str, name: &str, why: String) -> Result<(), InvalidName> {
 fn check_length(what: &'static str, name: &str, most: usize) -> Result<(), InvalidName> {
     match name.len() {
         0 => bad(what, name, format!("is empty: write 1 to {most} bytes")),
-        size if size > most => bad(what, name, format!("is {size} bytes long, {most} are allowed")),
+        size if size > most => bad(what, name, format!("is {size} bytes long; the limit is {most}")),
         _ => Ok(()),
     }
 }
@@ -36,7 +36,7 @@ fn check_length(what: &'static str, name: &str, most: usize) -> Result<(), Inval
 fn check_name(what: &'static str, name: &str, allowed: &str) -> Result<(), InvalidName> {
     check_length(what, name, MAX_NAME)?;
     match name.chars().find(|&c| !(c.is_ascii_alphanumeric() || allowed.contains(c))) {
-        Some(wrong) => bad(what, name, format!("contains {wrong:?}, allowed are A-Z a-z 0-9 {}", spaced(allowed))),
+        Some(wrong) => bad(what, name, format!("contains {wrong:?}; write A-Z a-z 0-9 {}", spaced(allowed))),
         // A browser takes it out of the path of a page.
         None if matches!(name, "." | "..") => bad(what, name, "stands for a directory: add a letter or a digit".into()),
         None => Ok(()),
@@ -95,9 +95,9 @@ mod tests {
     fn the_error_of_a_bad_name_says_the_limit_the_size_and_what_is_allowed() {
         assert_eq!(check_topic("order:timeout-1.a_b"), Ok(()));
         let long = check_topic(&"x".repeat(129)).unwrap_err().to_string();
-        assert!(long.ends_with("is 129 bytes long, 128 are allowed"), "{long}");
+        assert!(long.ends_with("is 129 bytes long; the limit is 128"), "{long}");
         let colon = check_app("a:b").unwrap_err().to_string();
-        assert_eq!(colon, "the app name `a:b` contains ':', allowed are A-Z a-z 0-9 . _ -");
+        assert_eq!(colon, "the app name `a:b` contains ':'; write A-Z a-z 0-9 . _ -");
         assert!(check_topic("").unwrap_err().to_string().contains("is empty: write 1 to 128 bytes"));
     }
 
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn an_id_is_any_text_without_control_characters() {
         assert_eq!(check_id("Bestellung 7/ü"), Ok(()));
-        assert!(check_id(&"x".repeat(257)).unwrap_err().to_string().contains("257 bytes long, 256 are allowed"));
+        assert!(check_id(&"x".repeat(257)).unwrap_err().to_string().contains("257 bytes long; the limit is 256"));
         assert_eq!(check_id("a\nb").unwrap_err().to_string(), r"the job id `a\nb` contains the control character '\n'");
     }
 }

@@ -190,7 +190,7 @@ fn parse_exponential(text: &str) -> Result<RetryPolicy, InvalidValue> {
 fn parse_ladder(text: &str) -> Result<RetryPolicy, InvalidValue> {
     let steps: Vec<_> = text.split(',').map(str::trim).collect();
     if steps.len() > MAX_STEPS {
-        return Err(InvalidValue::new(format!("the ladder has {} steps, {MAX_STEPS} are allowed", steps.len())));
+        return Err(InvalidValue::new(format!("the ladder has {} steps; the limit is {MAX_STEPS}", steps.len())));
     }
     let step = |(i, text): (usize, &&str)| duration(&format!("step {} of the ladder", i + 1), text);
     steps.iter().enumerate().map(step).collect::<Result<_, _>>().map(RetryPolicy::Ladder)

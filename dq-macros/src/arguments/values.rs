@@ -28,7 +28,7 @@ impl Argument {
         if let Value::Text(text) = &self.value {
             return Some(text);
         }
-        self.expected("a text in quotes", errors);
+        self.expected("a string in quotes", errors);
         None
     }
 
@@ -142,7 +142,7 @@ impl Argument {
         let mut channels: Vec<LitStr> = Vec::new();
         for value in values {
             let Value::Text(text) = value else {
-                errors.at(value, format!("expected a text in quotes, for example `{}`", self.example));
+                errors.at(value, format!("expected a string in quotes, for example `{}`", self.example));
                 continue;
             };
             if channels.contains(text) {
@@ -169,7 +169,7 @@ fn topic(text: &LitStr, errors: &mut Errors) -> Option<LitStr> {
 pub(crate) fn duration(text: &LitStr, errors: &mut Errors) -> Option<Duration> {
     match parse_duration(&text.value()) {
         Ok(long) if long > MAX_DELAY => {
-            errors.at(text, format!("`{}` is too long: ten years is the limit", text.value()));
+            errors.at(text, format!("`{}` is too long: the limit is ten years", text.value()));
             None
         }
         Ok(duration) => Some(duration),

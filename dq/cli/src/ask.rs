@@ -62,6 +62,8 @@ pub async fn open_to_look(url: &str) -> Result<Arc<dyn Store>, Failure> {
 fn not_prepared(url: &str, source: StoreError) -> Failure {
     match source {
         StoreError::Held { path, holder } => Failure::Held { path, holder },
+        // The reason names the directory.
+        StoreError::Halted { reason, .. } => Failure::Refused(reason),
         source => Failure::Store { what: format!("cannot open {url}"), source },
     }
 }

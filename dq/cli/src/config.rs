@@ -59,7 +59,7 @@ impl Common {
         let table: toml::Table = text.parse().map_err(|error: toml::de::Error| bad(error.message().to_owned()))?;
         match table.get(key) {
             Some(toml::Value::String(value)) => Ok(value.clone()),
-            Some(_) => Err(bad(format!("`{key}` is no text"))),
+            Some(_) => Err(bad(format!("`{key}` is not a string"))),
             None => Err(not_named(format!("{} has no `{key}`", path.display()))),
         }
     }

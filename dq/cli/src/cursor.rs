@@ -22,7 +22,7 @@ pub fn word(cursor: &Cursor) -> String {
 /// # Errors
 /// What is wrong with it.
 pub fn read(text: &str) -> Result<Cursor, String> {
-    let wrong = || format!("`{text}` is no cursor: take the one that the page before printed");
+    let wrong = || format!("`{text}` is not a cursor: take the one that the previous page printed");
     let (at, id) = text.split_once(':').ok_or_else(wrong)?;
     let at = at.parse().map(Timestamp::from_millis).map_err(|_| wrong())?;
     let mut bytes = Vec::with_capacity(id.len());

@@ -1,6 +1,6 @@
 //! `dq export`: writes everything that a store keeps of an app's topics as JSON lines.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io::Write;
 use std::path::Path;
@@ -28,7 +28,7 @@ const MAX_TOPICS: usize = 10_000;
 /// The arguments of `dq export`.
 #[derive(Debug, Args)]
 pub struct ExportArguments {
-    /// The store, instead of `--store`: `redis://HOST:PORT/DATABASE`, `rediss://..` or `file:DIRECTORY`
+    /// The store, instead of `--store`
     #[arg(value_name = "URL")]
     pub url: Option<String>,
     /// Which jobs.
@@ -39,14 +39,14 @@ pub struct ExportArguments {
 /// Which jobs to export.
 #[derive(Debug, Clone, Args)]
 pub struct Choice {
-    /// Only this topic; may be given several times. Otherwise all topics of the app
+    /// Only this topic; may be given several times [default: all topics of the app]
     #[arg(long = "topic", value_name = "TOPIC")]
     pub topics: Vec<TopicName>,
-    /// Only jobs in this state; may be given several times. Otherwise all
+    /// Only jobs in this state; may be given several times [default: all states but RUNNING]
     #[arg(long = "state", value_name = "STATE", value_parser = one_of(PLACES))]
     pub states: Vec<CopyPlace>,
-    /// Also RUNNING jobs: as DELAYED at the time at which they were due, or as UNACKED if they were parked. Such a job may run
-    /// in both stores. Topics may change while they are read: what moves may be missing
+    /// Export RUNNING jobs too: as DELAYED at the time at which they were due, or as UNACKED if they were parked. Such a job may
+    /// run in both stores. Topics may change while they are read, and moving jobs may be missing
     #[arg(long)]
     pub running: bool,
 }
@@ -72,6 +72,8 @@ impl Choice {
 pub struct Report {
     /// How many topics.
     pub topics: usize,
+    /// Those of them of which the store has nothing.
+    pub unknown: Vec<TopicName>,
     /// How many jobs, by their place.
     pub jobs: BTreeMap<CopyPlace, u64>,
     /// How many lines of follow-ups.
@@ -209,13 +211,14 @@ struct Writer<'a> {
     /// The first line is written.
     is_started: bool,
     expected: u64,
-    topics: BTreeSet<TopicName>,
+    /// Each topic, and whether the store has anything of it.
+    topics: BTreeMap<TopicName, bool>,
     report: Report,
 }
 
 impl<'a> Writer<'a> {
     fn new(app: &'a AppName, choice: &'a Choice, out: &'a mut dyn Write, progress: &'a Progress) -> Self {
-        let (topics, report) = (BTreeSet::new(), Report::default());
+        let (topics, report) = (BTreeMap::new(), Report::default());
         Self { app, choice, out, progress, is_started: false, expected: 0, topics, report }
     }
 
@@ -290,7 +293,9 @@ impl<'a> Writer<'a> {
     fn end(mut self) -> Result<Report, Failure> {
         let end = End { jobs: self.report.jobs.values().sum(), follow_ups: self.report.follow_ups };
         self.line(&Line::End(end))?;
-        Ok(Report { topics: self.topics.len(), ..self.report })
+        let topics = self.topics.len();
+        let unknown = self.topics.into_iter().filter(|(_, is_known)| !is_known).map(|(topic, _)| topic).collect();
+        Ok(Report { topics, unknown, ..self.report })
     }
 
     fn line(&mut self, line: &Line) -> Result<(), Failure> {
@@ -313,7 +318,7 @@ impl<'a> Writer<'a> {
         parts: &[ExportPart],
         repeating: Repeating,
     ) -> Result<BTreeMap<ExportPart, usize>, Failure> {
-        self.topics.insert(key.topic.clone());
+        self.topics.entry(key.topic.clone()).or_default();
         let mut read = BTreeMap::new();
         let mut is_named = false;
         for part in parts {
@@ -325,6 +330,7 @@ impl<'a> Writer<'a> {
                     is_named = true;
                 }
                 *read.entry(*part).or_default() += page.jobs;
+                *self.topics.entry(key.topic.clone()).or_default() |= page.jobs > 0 || page.fence > Fence(0);
                 self.progress.jobs(page.jobs as u64);
                 for copy in &page.copies {
                     self.line(&Line::Job(Box::new(JobLine::of(&key.topic, copy))))?;

@@ -22,7 +22,7 @@ pub enum Failure {
     #[error(transparent)]
     Files(#[from] CheckError),
     /// The store refused a request or did not answer.
-    #[error("{what}: {source}")]
+    #[error("{what}: {}", cause(.source))]
     Store {
         /// What was asked for.
         what: String,
@@ -45,7 +45,7 @@ pub enum Failure {
          again, or accept that with `--running`"
     )]
     Changed(String),
-    /// Neither the command line, nor a variable, nor a config file says it.
+    /// Neither the command line, nor a variable, nor a config file names it.
     #[error("no {key} is named: give {flag}, set {variable}, or write `{key} = \"..\"` into dq.toml ({file})")]
     NotNamed {
         /// What is missing.
@@ -72,7 +72,7 @@ pub enum Failure {
         holder: String,
     },
     /// A call of dq failed.
-    #[error(transparent)]
+    #[error("{}", as_flag(.0.to_string()))]
     Call(dq::Error),
     /// There is no such job, schedule or topic.
     #[error("{0}")]
@@ -80,15 +80,15 @@ pub enum Failure {
     /// Something was not done, for a reason that needs no exit code of its own.
     #[error("{0}")]
     Refused(String),
-    /// Nobody agreed to a destruction.
+    /// The confirmation of a destruction was refused.
     #[error(
         "nothing was done: {what}{}",
-        if *.asked { " was not confirmed" } else { " needs a yes, and there is no terminal to ask at: say `--yes`" }
+        if *.asked { " was not confirmed" } else { " needs a confirmation, and there is no terminal: give `--yes`" }
     )]
     NotConfirmed {
         /// What would have been done.
         what: String,
-        /// Somebody was asked.
+        /// The user was asked.
         asked: bool,
     },
     /// A check found problems.
@@ -126,8 +126,7 @@ pub enum Failure {
     },
     /// The last line of the export is missing.
     #[error(
-        "the export ends without its last line, so it was cut off: {report}. Export and import again, or say with `--partial` that \
-         this was all"
+        "the export ends without its last line, so it was cut off: {report}. Export and import again, or accept the part with `--partial`"
     )]
     CutOff {
         /// What was imported.
@@ -160,6 +159,23 @@ impl From<CallError> for Failure {
     }
 }
 
+/// The exit codes, as the help of the program and `docs/guide/command-line.md` list them.
+pub const EXIT_CODES: [(u8, &str); 8] = [
+    (0, "success"),
+    (1, "failure; stderr has the cause and what to do"),
+    (2, "invalid command line, or no store or app named"),
+    (3, "unknown topic, job, group, job set or schedule"),
+    (4, "confirmation refused"),
+    (5, "a check found problems"),
+    (130, "interrupted; stderr has the command that continues"),
+    (141, "the reader of the output closed it"),
+];
+
+/// The list of exit codes of the help.
+pub(crate) fn exit_codes() -> String {
+    EXIT_CODES.iter().fold("Exit codes:".into(), |list, (code, meaning)| format!("{list}\n  {code:<4} {meaning}"))
+}
+
 impl Failure {
     /// The exit code; the help of the program and `docs/guide/command-line.md` list them.
     pub fn exit_code(&self) -> u8 {
@@ -174,7 +190,7 @@ impl Failure {
         }
     }
 
-    /// Whether nobody reads the output any more.
+    /// Whether the reader of the output closed it.
     pub fn is_broken_pipe(&self) -> bool {
         matches!(self, Self::Write(error) if error.kind() == io::ErrorKind::BrokenPipe)
     }
@@ -184,6 +200,21 @@ impl Failure {
         let reason = format!("no answer within {} s", waited.as_secs_f64());
         Self::Store { what: what.to_owned(), source: StoreError::Unavailable { operation: "a request", reason } }
     }
+}
+
+/// What the store said, without what the failure has said before.
+fn cause(source: &StoreError) -> String {
+    match source {
+        StoreError::Unavailable { reason, .. } | StoreError::NotSent { reason, .. } => reason.clone(),
+        source => source.to_string(),
+    }
+}
+
+/// The error of an option, which the library names as its method, under the name of the flag.
+fn as_flag(error: String) -> String {
+    const FLAGS: [(&str, &str); 3] = [("unique_for", "unique-for"), ("when", "at"), ("at", "at")];
+    let named = FLAGS.iter().find_map(|(field, flag)| Some((flag, error.strip_prefix(&format!("`{field}`"))?)));
+    named.map_or(error.clone(), |(flag, rest)| format!("`--{flag}`{rest}"))
 }
 
 /// How much of the input is in the store.

@@ -8,17 +8,18 @@ use dq::job::AppName;
 
 use crate::when;
 
-/// How long a verb that looks or changes waits for the store unless `--wait` says it.
+/// How long a verb that looks or changes waits for the store without `--wait`.
 const DEFAULT_WAIT: Duration = Duration::from_secs(10);
 
-/// How long an export and an import repeat a request unless `--wait` says it.
+/// How long an export and an import repeat a request without `--wait`.
 const LONG_WAIT: Duration = Duration::from_secs(30);
 
 /// What all verbs have.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Common options")]
 pub struct Common {
-    /// The store: `redis://HOST:PORT/DATABASE`, `rediss://..` or `file:DIRECTORY`
+    /// The store: `file:DIRECTORY`, `redis://HOST:PORT/DATABASE`, `redis+sentinel://HOST,HOST/SERVICE` or `redis+cluster://HOST,HOST`;
+    /// with TLS `rediss` in place of `redis`
     #[arg(long, global = true, value_name = "URL", env = "DQ_STORE", hide_env_values = true)]
     pub store: Option<String>,
     /// A file with the URL of the store, so that no list of processes shows a password
@@ -27,13 +28,13 @@ pub struct Common {
     /// The app: the name that the programs give to `ContextFactory::new`
     #[arg(long, global = true, value_name = "APP", env = "DQ_APP")]
     pub app: Option<AppName>,
-    /// The config file with `store` and `app`; otherwise `dq.toml` of this directory, if there is one
+    /// The config file with `store` and `app` [default: `dq.toml` of this directory, if there is one]
     #[arg(long, global = true, value_name = "FILE", env = "DQ_CONFIG")]
     pub config: Option<PathBuf>,
-    /// Writes JSON: one line for each thing
+    /// Write JSON: one line for each thing
     #[arg(long, global = true)]
     pub json: bool,
-    /// Asks no question before a destruction
+    /// Confirm beforehand: ask no question
     #[arg(long, short = 'y', global = true)]
     pub yes: bool,
     /// When to write colours; NO_COLOR turns `auto` off
@@ -42,7 +43,7 @@ pub struct Common {
     /// How long to wait for the store [default: 10s; 30s for export and import]
     #[arg(long, global = true, value_name = "TIME", value_parser = when::duration)]
     pub wait: Option<Duration>,
-    /// Who does it, as pauses and events say it; by default you, at this host
+    /// The author of a change, for pauses and events [default: you, at this host]
     #[arg(long, global = true, value_name = "NAME")]
     pub by: Option<String>,
 }
@@ -74,7 +75,7 @@ impl Common {
     pub fn author(&self) -> String {
         self.by.clone().unwrap_or_else(|| {
             let set = |name| std::env::var(name).ok().filter(|user| !user.is_empty());
-            let user = set("USER").or_else(|| set("LOGNAME")).unwrap_or_else(|| "somebody".into());
+            let user = set("USER").or_else(|| set("LOGNAME")).unwrap_or_else(|| "unknown".into());
             format!("{user}@{}", rustix::system::uname().nodename().to_string_lossy())
         })
     }

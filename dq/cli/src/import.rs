@@ -27,17 +27,17 @@ const MAX_NAMED: usize = 10;
 /// The arguments of `dq import`.
 #[derive(Debug, Args)]
 pub struct ImportArguments {
-    /// The store, instead of `--store`, and the file with the lines of the export, otherwise stdin. A word without `:` is the file.
-    /// `--app` gives the jobs to another app than that of the export
+    /// The store, instead of `--store`, and the file with the lines of the export [default: stdin]; a word without `:` is the file.
+    /// `--app` gives the jobs to another app than the exported one
     #[arg(value_name = "URL] [FILE", num_args = 0..=2)]
     pub places: Vec<String>,
     /// What to do with a job whose id the topic already has
     #[arg(long, value_name = "WHAT", value_parser = one_of(DUPLICATES), default_value = "keep")]
     pub on_duplicate: OnDuplicate,
-    /// Accepts an export without its last line: one that was cut off, or that you filtered
+    /// Accept an export without its last line: one that was cut off, or that you filtered
     #[arg(long)]
     pub partial: bool,
-    /// Cuts back fences, positions of follow-ups and orders in groups that are more than a day ahead of the store's clock, because
+    /// Cut back fences, positions of follow-ups and orders in groups that are more than a day ahead of the store's clock, because
     /// the clock of the exported store was ahead, and reports it
     #[arg(long)]
     pub cut_ahead: bool,
@@ -60,14 +60,14 @@ impl ImportArguments {
 /// What to do with a job whose id the topic already has.
 const DUPLICATES: &[Word<OnDuplicate>] = &[
     (OnDuplicate::Reject, "reject", "Stop, and do nothing of the batch with this job"),
-    (OnDuplicate::Keep, "keep", "Leave the job that is there"),
-    (OnDuplicate::Replace, "replace", "Take the place of the job that is there, unless it is RUNNING"),
+    (OnDuplicate::Keep, "keep", "Leave the existing job"),
+    (OnDuplicate::Replace, "replace", "Replace the existing job, unless it is RUNNING"),
 ];
 
 /// What an import should do.
 #[derive(Debug)]
 pub struct Options {
-    /// The app that gets the jobs; otherwise that of the export.
+    /// The app that gets the jobs; `None`: the exported app.
     pub app: Option<AppName>,
     /// What to do with an id that is known.
     pub on_duplicate: OnDuplicate,
@@ -291,7 +291,7 @@ impl<'a> Importer<'a> {
     /// A batch failed.
     fn failed(&self, source: &Failure) -> Failure {
         let so_far = so_far(self.imported);
-        Failure::Refused(format!("{source}; {so_far}. Run the same command again: what is there already is left alone"))
+        Failure::Refused(format!("{source}; {so_far}. Run the same command again: jobs that are there already stay"))
     }
 
     fn note(&mut self, topic: &TopicName, id: JobId, line: u64, outcome: ImportOutcome) -> Result<(), Failure> {

@@ -104,7 +104,7 @@ impl JobLine {
             (None, None, Some(text)) => {
                 let bytes = text.len();
                 return Err(format!(
-                    "`record_base64` is a whole record ({bytes} bytes as text), so nothing else may say what is in it"
+                    "`record_base64` is a whole record ({bytes} bytes in base64), so `metadata` and the payloads must be absent"
                 ));
             }
             _ => return Err("a job has exactly one of `payload`, `payload_base64` and `record_base64`".into()),
@@ -154,7 +154,7 @@ fn as_json(payload: &[u8]) -> Option<Box<RawValue>> {
 
 /// The bytes of a field that has them as base64.
 pub(crate) fn decoded(field: &str, text: &str) -> Result<Bytes, String> {
-    BASE64_STANDARD.decode(text).map(Bytes::from).map_err(|error| format!("`{field}` is no base64: {error}"))
+    BASE64_STANDARD.decode(text).map(Bytes::from).map_err(|error| format!("`{field}` is not base64: {error}"))
 }
 
 fn ms(period: Duration) -> u64 {

@@ -50,6 +50,7 @@ use progress::Progress;
 use screen::{Screen, can_be_asked};
 use session::Session;
 use verbs::change::VerbChange;
+use verbs::topics::{no_topics, unknown_topic};
 
 pub use ask::{Repeating, open, open_to_look};
 
@@ -141,13 +142,15 @@ async fn run_export(common: &Common, arguments: &ExportArguments) -> Result<(), 
     progress.end();
     let report = done?;
     out.flush().map_err(Failure::Write)?;
-    // The output is whole, so it can be imported; but an app without anything is more often a mistake.
+    // The output is whole, so it can be imported even then.
     if report.topics == 0 {
-        return Err(Failure::Refused(format!(
-            "the store has nothing of app `{app}`, and nothing was exported: is that its name?"
-        )));
+        return say(format_args!("{}", no_topics(&app)));
     }
-    say(format_args!("{report}"))
+    say(format_args!("{report}"))?;
+    match report.unknown.first().filter(|_| !arguments.choice.topics.is_empty()) {
+        Some(topic) => Err(unknown_topic(&app, topic)),
+        None => Ok(()),
+    }
 }
 
 async fn run_import(common: &Common, arguments: &ImportArguments) -> Result<(), Failure> {

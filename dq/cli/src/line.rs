@@ -74,7 +74,7 @@ impl End {
     pub(crate) const NONE: Self = Self { jobs: 0, follow_ups: 0 };
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde needs it")]
 const fn is_zero(number: &u64) -> bool {
     *number == 0
 }

@@ -5,12 +5,16 @@ use std::time::{Duration, SystemTime};
 use dq::job::InvalidValue;
 use dq::time::{Delay, Timestamp};
 
+/// The longest duration of the library: ten years.
+const LONGEST: Duration = Duration::from_secs(3_650 * 86_400);
+
 /// Reads a duration such as `15m`.
 ///
 /// # Errors
 /// What is wrong with it.
 pub fn duration(text: &str) -> Result<Duration, String> {
-    Delay::parse(text).duration().map_err(|bad| bad.to_string())
+    let time = Delay::parse(text).duration().map_err(|bad| bad.to_string())?;
+    if time > LONGEST { Err("the limit is ten years (3650d)".into()) } else { Ok(time) }
 }
 
 /// Reads a time: `now`, `+15m` or `-2h` from now by the clock of this machine, or what a [`Timestamp`] is read

@@ -47,7 +47,7 @@ pub(crate) const STATES: [(&str, job::State, &str); 5] = [
 
 pub(crate) fn state(word: &str) -> Result<job::State, Failure> {
     let found = STATES.iter().find(|(name, ..)| name.eq_ignore_ascii_case(word));
-    let unknown = || Failure::Bad(format!("`{word}` is no state: write delayed, running, unacked, dead or done"));
+    let unknown = || Failure::Bad(format!("`{word}` is not a state: write delayed, running, unacked, dead or done"));
     found.map(|(_, state, _)| *state).ok_or_else(unknown)
 }
 
@@ -59,7 +59,7 @@ impl Asked {
             split.ok_or_else(|| Failure::Bad("write a header as name=value".into()))
         });
         let attempts = some(&self.attempts)
-            .map(|n| n.parse().map_err(|_| Failure::Bad(format!("`{n}` is no number of attempts"))));
+            .map(|n| n.parse().map_err(|_| Failure::Bad(format!("`{n}` is not a number of attempts"))));
         Ok(JobFilter {
             id_prefix: some(&self.id_prefix),
             header: header.transpose()?,
@@ -74,7 +74,8 @@ impl Asked {
         if self.after_at.is_empty() {
             return Ok(None);
         }
-        let at = self.after_at.parse().map_err(|_| Failure::Bad("`after_at` is no number of milliseconds".into()))?;
+        let at =
+            self.after_at.parse().map_err(|_| Failure::Bad("`after_at` is not a number of milliseconds".into()))?;
         Ok(Some(Cursor { at: Timestamp::from_millis(at), id: self.after_id.clone() }))
     }
 

@@ -28,7 +28,7 @@ pub enum DashboardError {
     #[error("the system has no random bytes for the key of the dashboard")]
     NoRandomness,
     /// The path does not begin with `/`, or has more in it than a path may have.
-    #[error("`{path}` is no path for a dashboard: write one like `/admin/dq`")]
+    #[error("`{path}` is not a path for a dashboard: write one like `/admin/dq`")]
     BadPath {
         /// The path.
         path: String,

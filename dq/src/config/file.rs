@@ -103,6 +103,12 @@ impl Reader<'_> {
                 self.layer.problems.push(SettingProblem::FileSyntax { at, reason });
                 continue;
             };
+            if name == "*" {
+                let at = self.location(topic.span().start);
+                let reason = "`[topic.\"*\"]` sets nothing, because dq has no defaults for all topics: write a table for each topic";
+                self.layer.problems.push(SettingProblem::FileSyntax { at, reason: reason.to_owned() });
+                continue;
+            }
             self.layer.name_topic(name, at);
             for (key, value) in settings {
                 self.setting(Some(name), key.get_ref(), value.get_ref(), self.source(key));
@@ -135,7 +141,7 @@ fn place_of(key: &str, is_of_topic: bool) -> Option<&'static str> {
     } else if !is_of_topic && TopicSettings::key(key).is_some() {
         Some("it is a setting of a topic, so write it below `[topic.NAME]`")
     } else if matches!(key, "delay" | "id" | "expires_after" | "retain" | "deliver" | "priority") {
-        Some("a payload says it: write it in `#[job(..)]`")
+        Some("it belongs to the payload: write it in `#[job(..)]`")
     } else {
         None
     }
@@ -174,13 +180,14 @@ mod tests {
     #[test]
     fn every_problem_names_its_line() {
         let text = "lease = 30\nLAESE = \"3s\"\ncrash_rollback = true\n[topic.a]\nconcurrency = \"many\"\nretri = \"none\"\n\
-                    [topic.\"b:c\"]\nretry = \"5x\"\n[topics.d]\n";
+                    [topic.\"b:c\"]\nretry = \"5x\"\n[topics.d]\n[topic.\"*\"]\n";
         assert_eq!(
             problems(text),
             [
                 "dq.toml:2: there is no setting `LAESE`: did you mean `lease`?",
                 "dq.toml:3: there is no setting `crash_rollback`: did you mean `rollback_on_shutdown`?",
                 &format!("`lease` (dq.toml:1): {}", dq_grammar::parse_duration("30").unwrap_err()),
+                "dq.toml:10: `[topic.\"*\"]` sets nothing, because dq has no defaults for all topics: write a table for each topic",
                 "`concurrency` of topic `a` (dq.toml:5): `many` is not a whole number such as 64",
                 "dq.toml:6: there is no setting `retri` of topic `a`: did you mean `retry`?",
                 &format!(
@@ -207,7 +214,7 @@ mod tests {
             problems(text),
             [
                 "dq.toml:1: there is no setting `concurrency`: it is a setting of a topic, so write it below `[topic.NAME]`",
-                "dq.toml:3: there is no setting `delay` of topic `a`: a payload says it: write it in `#[job(..)]`",
+                "dq.toml:3: there is no setting `delay` of topic `a`: it belongs to the payload: write it in `#[job(..)]`",
                 "dq.toml:4: there is no setting `lease` of topic `a`: it is a setting of the node, so write it above the first \
                  `[topic.NAME]`",
             ]

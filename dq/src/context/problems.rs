@@ -67,7 +67,7 @@ pub enum Problem {
         bad: InvalidName,
     },
     /// A topic has more than one listener.
-    #[error("topic `{topic}` has {} listeners, one is allowed: {}", .listeners.len(), listed(.listeners))]
+    #[error("topic `{topic}` has {} listeners; keep one of: {}", .listeners.len(), listed(.listeners))]
     DuplicateTopic {
         /// The topic.
         topic: String,
@@ -378,7 +378,8 @@ fn suggested(suggestion: Option<&str>) -> String {
 /// The stores of this build, for the two texts that report an unknown one.
 #[cfg(feature = "redis")]
 const BUILT: &str = "there is `file:DIRECTORY` (on disk, for one process), `memory:` (private to its factory), `memory:NAME` \
-                     (shared by name in this process) and `redis://HOST` (many nodes on one server)";
+                     (shared by name in this process), `redis://HOST` (many nodes on one server), \
+                     `redis+sentinel://HOST,HOST/SERVICE` and `redis+cluster://HOST,HOST`; with TLS they begin with `rediss`";
 /// The stores of this build, for the two texts that report an unknown one.
 #[cfg(not(feature = "redis"))]
 const BUILT: &str = "there is `file:DIRECTORY` (on disk, for one process), `memory:` (private to its factory) and `memory:NAME` \

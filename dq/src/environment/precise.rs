@@ -96,7 +96,7 @@ impl Alarm {
 impl Deadlines {
     /// Sets the alarm for the earliest deadline, unless it is set for that time or an earlier one. Without a working alarm the
     /// timer is over, and the caller wakes the sleepers, which then sleep otherwise.
-    #[must_use = "the sleepers must be woken, behind the lock"]
+    #[must_use = "the sleepers must be woken, after the lock"]
     fn set_alarm(&mut self) -> BTreeMap<Key, Waker> {
         let (Some((first, _)), Some(alarm)) = (self.sleepers.first_key_value(), &mut self.alarm) else {
             return BTreeMap::new();
@@ -114,7 +114,7 @@ impl Deadlines {
     }
 
     /// The timer is over. The caller wakes the sleepers.
-    #[must_use = "the sleepers must be woken, behind the lock"]
+    #[must_use = "the sleepers must be woken, after the lock"]
     fn close(&mut self) -> BTreeMap<Key, Waker> {
         self.alarm = None;
         std::mem::take(&mut self.sleepers)

@@ -44,7 +44,7 @@ pub struct JobsPage {
     pub next: Option<Cursor>,
 }
 
-#[expect(clippy::ref_option, reason = "the form that serde asks for")]
+#[expect(clippy::ref_option, reason = "the form that serde needs")]
 fn cursor<S: serde::Serializer>(next: &Option<Cursor>, to: S) -> Result<S::Ok, S::Error> {
     next.as_ref().map(|next| (next.at.as_millis(), &next.id)).serialize(to)
 }

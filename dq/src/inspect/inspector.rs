@@ -197,6 +197,15 @@ impl Inspector {
         Ok(GroupsPage { topic: provider.name().clone(), groups, next })
     }
 
+    /// Reads one group; `None` if it has no jobs and is not paused. It costs two commands of the store.
+    ///
+    /// # Errors
+    /// [`CallError`].
+    pub async fn group(&self, topic: &str, group: &GroupName) -> Result<Option<GroupSummary>, CallError> {
+        let request = GroupsRequest { after: None, only: Some(group.clone()), limit: 1 };
+        Ok(self.of(topic)?.groups(request).await?.groups.pop().map(GroupSummary::new))
+    }
+
     /// Says why a job has not run, and what happened to it, also to one that is gone. It costs up to five commands of the store; two
     /// more for a due job of a group; up to ten more for a RUNNING job, to find its node among the first 500 that hold jobs; and up to 14
     /// more for a job that is not there, for the follow-ups of the first 12 topics of the app.
@@ -207,7 +216,7 @@ impl Inspector {
         let (provider, id) = (self.of(topic)?, id.to_job_id()?);
         let mut job = provider.stored(id.clone()).await?.map(JobSummary::new);
         let mut seen = TopicSummary::new(provider.name().clone(), provider.overview(MAX_NODES).await?);
-        let (mut earlier, mut grouped) = (DueCount::default(), None);
+        let (mut earlier, mut grouped) = (DueCount::default(), Vec::new());
         if let Some(job) = &mut job {
             job.store_time = seen.store_time;
             match (job.state, job.at) {
@@ -217,7 +226,7 @@ impl Inspector {
                     if let Some(group) = job.group.clone() {
                         let request = GroupsRequest { after: None, only: Some(group), limit: 1 };
                         let group = provider.groups(request).await?.groups.pop();
-                        grouped = group.and_then(|seen| of_group(seen, &id, job.store_time));
+                        grouped = group.map(|seen| of_group(seen, &id, job.store_time)).unwrap_or_default();
                     }
                 }
                 (State::Running, _) => {

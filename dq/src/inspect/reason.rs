@@ -227,7 +227,7 @@ impl fmt::Display for NotRunReason {
                 write!(f, "{waiting} jobs of the topic wait, and {limit} may, so adds of new jobs are refused")
             }
             Self::Gone { at, how, by } => gone(f, *at, how, by.as_deref()),
-            Self::IdTaken { until } => write!(f, "its id is taken until {until} (`unique_for`): only a replacement adds it"),
+            Self::IdTaken { until } => write!(f, "its id is taken until {until} (`unique_for`); only an add that replaces it is accepted"),
             Self::FollowUpsWait { from, waiting, since } => follow_ups(f, from, *waiting, *since),
             Self::NotDueYet { due, now } => {
                 write!(f, "it is not due yet: it is due at {due}, in {}", format_duration(due.since(*now)))
@@ -238,21 +238,21 @@ impl fmt::Display for NotRunReason {
                 write!(f, "; its next attempt is due at {due}")
             }
             Self::Paused { because, by, since, until } => {
-                paused(f, "the topic is paused", *since, *until, by, because)
+                paused(f, "the topic has been paused", *since, *until, by, because)
             }
             Self::GroupPaused { group, because, by, since, until } => {
                 paused(f, &format!("the group {group} has been paused"), *since, *until, by, because)
             }
             Self::Draining { because, by, since } => {
-                write!(f, "the topic drains since {since} by {by}, and this job became due later: {because}")
+                write!(f, "the topic has been draining since {since}, by {by}, and this job became due later: {because}; resume it to end the drain")
             }
-            Self::NoListener { last: None, .. } => f.write_str("no node listens to the topic"),
+            Self::NoListener { last: None, .. } => f.write_str("no node listens to the topic; start one with a listener for it"),
             Self::NoListener { last: Some(node), until } => {
                 write!(f, "no node listens to the topic; the last one was {node}")?;
                 until.map_or(Ok(()), |until| write!(f, ", which did not come back by {until}"))
             }
             Self::NoSlot { running, limit } => {
-                write!(f, "the topic runs {running} of {limit} jobs on all nodes together, so this one waits until one of them has ended")
+                write!(f, "the topic runs {running} of {limit} jobs on all nodes together, so this one waits until one of them has ended; raise the limit to run more")
             }
             Self::RateSpent { opens, now } => spent(f, "topic", *opens, *now),
             Self::GroupRateSpent { group, opens, now } => spent(f, &format!("group {group}"), *opens, *now),
@@ -269,10 +269,10 @@ impl fmt::Display for NotRunReason {
             Self::Busy { nodes } => busy(f, nodes),
             Self::Crashed { crashes } => {
                 let died = if *crashes == 1 { "a process died".into() } else { format!("{crashes} processes died") };
-                write!(f, "{died} while it ran; a job that was in too many crashes is quarantined, and waits until it can run alone")
+                write!(f, "{died} while it ran; a job that was in too many crashes is quarantined, and waits until it can run alone; look for the fault in its handler")
             }
             Self::Expired { at } => write!(f, "it expired at {at}, and becomes DEAD as soon as a node looks at it"),
-            Self::Next { due } => write!(f, "it is due since {due}, and a node is about to take it"),
+            Self::Next { due } => write!(f, "it has been due since {due}, and a node is about to take it"),
             Self::Running { node: None, .. } => f.write_str("a node runs it now"),
             Self::Running { node: Some(node), lease } => {
                 write!(f, "{node} runs it now")?;
@@ -282,7 +282,7 @@ impl fmt::Display for NotRunReason {
                 write!(f, "{node} held it, and its lease ended at {at}: another node that listens takes it over")
             }
             Self::Unacked { since } => {
-                write!(f, "its handler parked it at {since}: it waits until somebody acks or requeues it")
+                write!(f, "its handler parked it at {since}, and it waits for an ack; requeue it to run it again")
             }
             Self::Dead { since, attempts, cause, error } => dead(f, *since, *attempts, *cause, error.as_deref()),
             Self::Done { until } => write!(f, "it has run; the store keeps it until {until}"),
@@ -342,7 +342,7 @@ fn gone(f: &mut fmt::Formatter<'_>, at: Timestamp, how: &Transition, by: Option<
         Transition::Published => "it was published",
         Transition::Removed => "the time for which it was kept is over, so it was removed",
         Transition::Dropped => "another program removed or mangled its record, so it was dropped",
-        other => return write!(f, "it is gone since {at}: {other}"),
+        other => return write!(f, "it has been gone since {at}: {other}"),
     };
     write!(f, "{how}")?;
     by.map_or(Ok(()), |by| write!(f, " by {by}"))?;
@@ -356,20 +356,20 @@ fn dead(
     cause: Option<Cause>,
     error: Option<&str>,
 ) -> fmt::Result {
-    write!(f, "it is DEAD since {since}")?;
+    write!(f, "it has been DEAD since {since}")?;
     let advice = match cause {
         Some(Cause::Crashes) => {
             f.write_str(": the process died each time while it ran (crashes)")?;
-            "mend its handler, then requeue it"
+            "fix its handler, then requeue it"
         }
         Some(Cause::Expired) => {
             f.write_str(": it expired before it ran")?;
-            "requeue it to run it all the same"
+            "requeue it to run it anyway"
         }
         Some(Cause::Defect) => {
-            f.write_str(": of a defect of dq itself")?;
+            f.write_str(": a defect of dq ended its run")?;
             because(f, None, error)?;
-            "please report that as a bug, and requeue the job once it is fixed"
+            "report that as a bug, and requeue the job once it is fixed"
         }
         _ => {
             write!(f, ", after {}", runs(attempts))?;

@@ -57,7 +57,7 @@ pub(super) fn reasons(
     topic: &TopicSummary,
     job: &JobSummary,
     earlier: DueCount,
-    grouped: Option<NotRunReason>,
+    grouped: Vec<NotRunReason>,
 ) -> Vec<NotRunReason> {
     let at = job.at.unwrap_or_default();
     match job.state {
@@ -77,7 +77,7 @@ fn waits(
     job: &JobSummary,
     due: Timestamp,
     earlier: DueCount,
-    grouped: Option<NotRunReason>,
+    grouped: Vec<NotRunReason>,
 ) -> Vec<NotRunReason> {
     let now = topic.store_time;
     let mut reasons = Vec::new();
@@ -110,9 +110,7 @@ fn waits(
         reasons.push(NotRunReason::Expired { at });
     }
     let may_run = reasons.is_empty();
-    reasons.extend(
-        topic.rate_opens_at.filter(|_| due <= now && may_run).map(|opens| NotRunReason::RateSpent { opens, now }),
-    );
+    reasons.extend(topic.rate_opens_at.filter(|_| due <= now).map(|opens| NotRunReason::RateSpent { opens, now }));
     if may_run {
         let DueByPriority { high, normal, low } = topic.due;
         let (higher, lower) = match job.priority {
@@ -136,20 +134,26 @@ fn waits(
     reasons
 }
 
-/// Why a job of a group that is due does not run yet, as far as its group says it.
-pub(super) fn of_group(seen: GroupSeen, id: &JobId, now: Timestamp) -> Option<NotRunReason> {
+/// Why a job of a group that is due does not run yet, as far as its group tells.
+pub(super) fn of_group(seen: GroupSeen, id: &JobId, now: Timestamp) -> Vec<NotRunReason> {
     let is_full = seen.is_full;
-    let GroupSummary { group, seats, stopped_by, pause, rate_opens_at: opens, .. } = GroupSummary::new(seen);
-    if let Some(Pause { reason: because, until, by, since }) = pause {
-        return Some(NotRunReason::GroupPaused { group, because, by, since, until });
-    }
-    if let Some(opens) = opens.filter(|_| is_full) {
-        return Some(NotRunReason::GroupRateSpent { group, opens, now });
-    }
+    let GroupSummary { group, seats, stopped_by, pause, rate_opens_at, .. } = GroupSummary::new(seen);
+    let paused = pause.map(|Pause { reason: because, until, by, since }| NotRunReason::GroupPaused {
+        group: group.clone(),
+        because,
+        by,
+        since,
+        until,
+    });
+    let spent =
+        rate_opens_at.filter(|_| is_full).map(|opens| NotRunReason::GroupRateSpent { group: group.clone(), opens, now });
+    let reasons: Vec<_> = paused.into_iter().chain(spent).collect();
     match stopped_by {
-        _ if !is_full || seats.iter().any(|seat| seat.id == *id) => None,
-        Some(by) => Some(NotRunReason::GroupStopped { group, by }),
-        None => Some(NotRunReason::GroupFull { group, seats }),
+        // A pause and a spent rate make a group full too, so its seats say nothing then.
+        _ if !reasons.is_empty() => reasons,
+        _ if !is_full || seats.iter().any(|seat| seat.id == *id) => Vec::new(),
+        Some(by) => vec![NotRunReason::GroupStopped { group, by }],
+        None => vec![NotRunReason::GroupFull { group, seats }],
     }
 }
 

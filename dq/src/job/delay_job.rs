@@ -135,7 +135,7 @@ impl Delivery {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the id of a job",
     label = "must be `Display`",
-    note = "take a number, a text, a `Uuid` or a type of yours that implements `Display`; of several fields write `#[job(id = \"{{a}}:{{b}}\")]` above the type"
+    note = "take a number, a string, a `Uuid` or a type of yours that implements `Display`; of several fields write `#[job(id = \"{{a}}:{{b}}\")]` above the type"
 )]
 pub trait ToJobId {
     /// Makes the id.

@@ -32,7 +32,7 @@ const LAST_NUMBER: u64 = 1 << 52;
 
 /// Something is over a limit of the format, or under it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{what} is {size}; the limit is {limit}")]
+#[error("{what} is {size}; the {} is {limit}", if .size < .limit { "least" } else { "limit" })]
 #[non_exhaustive]
 pub struct OverLimit {
     /// What it is.
@@ -94,7 +94,7 @@ limits! {
     /// The retry policy of a job as text, in bytes.
     RETRY "the length of the retry policy in bytes" 0, 4 << 10;
     /// The last error of a job, in bytes.
-    ERROR "the length of the error text in bytes" 0, 4 << 10;
+    ERROR "the length of the error in bytes" 0, 4 << 10;
     /// The state that a run leaves for the next one, in bytes.
     STATE "the size of the state in bytes" 0, 64 << 10;
     /// The id of a job, in bytes.
@@ -147,6 +147,6 @@ mod tests {
             assert!(limit.least == 0 || limit.check(limit.least - 1).is_err(), "{limit:?}");
         }
         let over = INTERVAL.check(1).unwrap_err().to_string();
-        assert_eq!(over, "the interval of the schedule in ms is 1; the limit is 1000");
+        assert_eq!(over, "the interval of the schedule in ms is 1; the least is 1000");
     }
 }

@@ -200,7 +200,7 @@ pub enum InvalidRecord {
     #[error("the record is cut short")]
     TooShort,
     /// The bytes are not a record, or a newer dq wrote them.
-    #[error("this is no record of this version of dq: another program or a newer version wrote it")]
+    #[error("this is not a record of this version of dq: another program or a newer version wrote it")]
     Unknown,
     /// This field is not valid.
     #[error("the record is damaged: bad {0}")]

@@ -72,7 +72,7 @@ pub trait Declared: Sized {
     message = "`{Self}` is annotated with `#[delay_listener]` but does not implement `DelayListener`",
     label = "has no handler",
     note = "write `impl DelayListener for {Self} {{ type Job = ..; async fn on_due(&self, job: Job<..>, channel: Channel) -> Result<Decided, JobError> {{ Ok(channel.ack()) }} }}`",
-    note = "a listener that takes batches says so: `#[delay_listener(batch_size = 500)]`, and `.batch_listener::<..>()` where the factory names it"
+    note = "for batches write `#[delay_listener(batch_size = 500)]`, and `.batch_listener::<..>()` where the factory names it"
 )]
 pub trait DelayListener: Declared + Send + Sync + 'static {
     /// The payload; its `#[job(topic = "..")]` names the topic.

@@ -13,7 +13,7 @@ use crate::job::{Cause, KeptState, StateError, limits};
 pub const MAX_ERROR: usize = limits::ERROR.most as usize;
 
 /// What the log says instead of a decoder's text, which quotes the payload.
-const UNDECODABLE: &str = "the payload does not decode into the type of the listener; `details.error` of the DEAD job, printed by itself, says why";
+const UNDECODABLE: &str = "the payload does not decode into the type of the listener; `details.error` of the DEAD job, printed by itself, has the reason";
 
 /// The error of a handler. `?` makes one from any error, including `anyhow::Error`, and `.into()` from a text.
 ///

@@ -273,7 +273,7 @@ impl FollowUp {
         let generated = self.id.is_none();
         let id = self.id.unwrap_or_else(|| Ok(JobId::generated(0, 0)))?;
         if id.schedule_name().is_some() {
-            return Err(format!("the id `{id}` is that of a schedule"));
+            return Err(format!("the id `{id}` belongs to a schedule"));
         }
         Ok(NewJob {
             id,

@@ -38,8 +38,7 @@ pub enum CheckpointError {
     Ended,
     /// The store has not confirmed it. The state may have been saved.
     #[error(
-        "the store has not confirmed the checkpoint, which may be saved or not: go on and make the next one, or return an error to \
-         run the job again"
+        "the store has not confirmed the checkpoint, which may be saved or not: continue and make the next one, or return an error to run the job again"
     )]
     Unconfirmed,
     /// The channel is that of the rest of a batch.

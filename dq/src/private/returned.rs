@@ -7,7 +7,7 @@ use crate::listener::{Channel, Decided, JobError};
     message = "a function listener without a `Channel` parameter does not return `{Self}`",
     label = "expected `Result<(), JobError>`",
     note = "`Ok(())` is the ack; to decide otherwise take `channel: Channel` and return `Result<Decided, JobError>`",
-    note = "the error is a `JobError`, or what `?` makes one of: any error, or a text"
+    note = "the error is a `JobError`; `?` converts any error and any string into one"
 )]
 pub trait Acks {
     /// The result of the handler.
@@ -29,7 +29,7 @@ impl<E: Into<JobError>> Acks for Result<(), E> {
     message = "a function listener with a `Channel` parameter does not return `{Self}`",
     label = "expected `Result<Decided, JobError>`",
     note = "return what the channel gives: `Ok(channel.ack())`; without a `Channel` parameter `Ok(())` is the ack",
-    note = "the error is a `JobError`, or what `?` makes one of: any error, or a text"
+    note = "the error is a `JobError`; `?` converts any error and any string into one"
 )]
 pub trait Decides {
     /// The result of the handler.
@@ -51,7 +51,7 @@ impl<E: Into<JobError>> Decides for Result<Decided, E> {
     message = "a function listener with a `Batch` parameter does not return `{Self}`",
     label = "expected `Result<(), JobError>` or `Result<Decided, JobError>`",
     note = "it decides all jobs that the batch did not: `Ok(())` acks them, and so does `Ok(batch.rest().ack())`; an error fails them",
-    note = "the error is a `JobError`, or what `?` makes one of: any error, or a text"
+    note = "the error is a `JobError`; `?` converts any error and any string into one"
 )]
 pub trait Concludes {
     /// The result of the handler.

@@ -192,7 +192,7 @@ impl CodeSchedule {
             false => self.definition.ticks.next_after(now),
         };
         let Some(tick) = tick else {
-            tracing::warn!(%topic, schedule = self.name, "the definition of this program has no tick from now on, so the one in the store goes on: remove it if it should not");
+            tracing::warn!(%topic, schedule = self.name, "the definition of this program has no tick from now on, so the one in the store continues: remove it if it should not");
             return Step::Nothing;
         };
         let before = [*fingerprint].into_iter().chain(superseded.iter().copied()).take(MAX_SUPERSEDED).collect();

@@ -24,7 +24,7 @@ pub enum Invalid {
         source: serde_json::Error,
     },
     /// The payload is too large; keep large data elsewhere and put its key in the payload.
-    #[error("the payload of topic `{topic}` is {size} bytes, {limit} are allowed (`max_payload`)")]
+    #[error("the payload of topic `{topic}` has {size} bytes; the limit is {limit} (`max_payload`)")]
     PayloadTooLarge {
         /// The topic.
         topic: TopicName,
@@ -37,7 +37,7 @@ pub enum Invalid {
     #[error(transparent)]
     OverLimit(#[from] OverLimit),
     /// A text is over its limit.
-    #[error("{what} is {size}; the limit is {limit}")]
+    #[error("{what} is {size}; the {} is {limit}", if .size < .limit { "least" } else { "limit" })]
     TooLarge {
         /// What is too large.
         what: &'static str,
@@ -47,7 +47,7 @@ pub enum Invalid {
         limit: usize,
     },
     /// The call has too many jobs or changes; split it.
-    #[error("the batch has {size} {what}, {limit} are allowed")]
+    #[error("the batch has {size} {what}; the limit is {limit}")]
     BatchTooLarge {
         /// `jobs` or `changes`.
         what: &'static str,
@@ -57,7 +57,7 @@ pub enum Invalid {
         limit: usize,
     },
     /// An earlier job of the same call has this id.
-    #[error("the id `{id}` is in the batch twice, the first one counts")]
+    #[error("the id `{id}` is in the batch twice; only the first one is sent")]
     RepeatedInBatch {
         /// The id.
         id: JobId,
@@ -71,7 +71,7 @@ pub enum Invalid {
         source: InvalidValue,
     },
     /// A duration is over the limit, or a time is too far away.
-    #[error("`{field}` is {}, {} is the limit", format_duration(*.delay), in_words(*.limit))]
+    #[error("`{field}` is {}; the limit is {}", in_days(*.delay), in_words(*.limit))]
     TooLong {
         /// Which, as its method is called.
         field: &'static str,
@@ -123,7 +123,7 @@ pub enum Invalid {
         what: String,
     },
     /// A broadcast is not a member of a job set, nor its last job.
-    #[error("a job set takes jobs of the queue, and those of topic `{topic}` are broadcasts")]
+    #[error("a job set takes no broadcasts, and the jobs of topic `{topic}` are broadcasts")]
     NotInASet {
         /// The topic of the job.
         topic: TopicName,
@@ -156,7 +156,18 @@ pub enum Invalid {
     Cron(#[from] crate::schedule::InvalidCron),
 }
 
-/// Writes a limit as text. `format_duration` would write ten years as years, months and days.
+/// Writes a limit as text.
 fn in_words(limit: Duration) -> String {
-    if limit == MAX_DELAY { "ten years".to_owned() } else { format_duration(limit).to_string() }
+    if limit == MAX_DELAY { "ten years (3650d)".to_owned() } else { in_days(limit) }
+}
+
+/// Writes a duration in days. `format_duration` would write eleven months and some days for a little more than ten years.
+fn in_days(time: Duration) -> String {
+    const DAY: u64 = 86_400;
+    let (days, rest) = (time.as_secs() / DAY, Duration::new(time.as_secs() % DAY, time.subsec_nanos()));
+    match (days, rest.is_zero()) {
+        (0, _) => format_duration(time).to_string(),
+        (days, true) => format!("{days}d"),
+        (days, false) => format!("{days}d {}", format_duration(rest)),
+    }
 }

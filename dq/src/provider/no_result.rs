@@ -60,7 +60,7 @@ impl fmt::Display for NoResult {
             Self::Gone => f.write_str("it is gone, and it is not known how it ended; add it with a `retain` that keeps it"),
             Self::TimeOver { waited, place } => {
                 let waited = humantime::format_duration(*waited);
-                write!(f, "after {waited} it is {}; call again to wait for longer", place.state())
+                write!(f, "after {waited} it is {}; call again to wait longer", place.state())
             }
             Self::Decode(error) => error.fmt(f),
             Self::Unreadable(bad) => write!(f, "this version of dq cannot read what is kept of it: {bad}"),

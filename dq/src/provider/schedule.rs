@@ -146,7 +146,7 @@ impl Call<AddSchedule> {
 fn check(given: Duration) -> Result<Duration, Invalid> {
     match INTERVAL.check(millis_ceil(given)) {
         Ok(()) => Ok(given),
-        Err(_) => Err(Invalid::OutOfRange { field: "every", given, range: "1s to ten years are allowed" }),
+        Err(_) => Err(Invalid::OutOfRange { field: "every", given, range: "write 1s to ten years" }),
     }
 }
 

@@ -36,7 +36,7 @@ pub enum UnreadablePayload {
     /// The payload does not decode as the requested type. The text of this error quotes the payload, so it is no source: match
     /// on it, and show it only where the payload may be shown.
     #[error(
-        "the payload does not decode, at line {} column {}; the error in `UnreadablePayload::Json` says why, and quotes the payload",
+        "the payload does not decode, at line {} column {}; the error in `UnreadablePayload::Json` has the reason, and quotes the payload",
         .0.line(), .0.column()
     )]
     Json(serde_json::Error),

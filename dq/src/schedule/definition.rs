@@ -174,7 +174,7 @@ impl Definition {
 
     /// The record of the schedule, with this version (rule 28).
     pub fn to_record(&self, version: u32) -> Record {
-        let payload = serde_json::to_vec(self).expect("a schedule has only texts and numbers");
+        let payload = serde_json::to_vec(self).expect("a schedule has only strings and numbers");
         Record::new(&Metadata { version, ..Metadata::default() }, Codec::Json, &payload)
     }
 

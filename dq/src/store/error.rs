@@ -169,7 +169,7 @@ pub enum StoreError {
         holder: String,
     },
     /// The request is over a limit. The store did nothing.
-    #[error("{what} is {size}, but the limit is {limit}")]
+    #[error("{what} is {size}; the {} is {limit}", if .size < .limit { "least" } else { "limit" })]
     OverLimit {
         /// What is too large.
         what: &'static str,

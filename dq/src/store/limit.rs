@@ -198,20 +198,17 @@ impl Limit {
     pub(crate) const fn check(self) -> Result<(), StoreError> {
         let (what, size, limit) = match self {
             Self::Rate(_) | Self::GroupRate(_) => return Ok(()),
-            Self::ClusterConcurrency(size) => {
-                ("the number of jobs that run at a time (at least 1)", size, MAX_CONCURRENCY)
-            }
-            Self::MaxWaiting(size) | Self::GroupMaxWaiting(size) => {
-                ("the number of jobs that wait (at least 1)", size, MAX_WAITING)
-            }
+            Self::ClusterConcurrency(size) => ("the number of jobs that run at a time", size, MAX_CONCURRENCY),
+            Self::MaxWaiting(size) | Self::GroupMaxWaiting(size) => ("the number of jobs that wait", size, MAX_WAITING),
             Self::GroupConcurrency(size) => {
-                ("the number of jobs of a group that run at a time (at least 1)", size, MAX_GROUP_CONCURRENCY)
+                ("the number of jobs of a group that run at a time", size, MAX_GROUP_CONCURRENCY)
             }
             Self::GroupBurst(size) => {
                 ("the number of jobs of a group that run beyond its limit", size, MAX_GROUP_CONCURRENCY)
             }
         };
         let is_too_few = size == 0 && !matches!(self, Self::GroupBurst(_));
+        let limit = if is_too_few { 1 } else { limit };
         if is_too_few || size > limit { Err(StoreError::OverLimit { what, size, limit }) } else { Ok(()) }
     }
 }

@@ -150,12 +150,12 @@ impl Moves {
     }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for references")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde needs references")]
 fn as_command<S: Serializer>(command: &CommandKind, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(command.as_str())
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for references")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde needs references")]
 fn as_place<S: Serializer>(place: &CopyPlace, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(match place {
         CopyPlace::Delayed => "delayed",

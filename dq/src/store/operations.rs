@@ -231,7 +231,7 @@ macro_rules! batch_types {
     ($($(#[$doc:meta])+ $batch:ident $name:ident($($field:ident: $type:ty),*) -> $outcome:ty;)+) => {
         /// What a producer asks of a topic, under a number.
         #[derive(Debug, Clone, PartialEq, Eq)]
-        #[expect(missing_docs, reason = "the fields are those of the call")]
+        #[expect(missing_docs, reason = "the fields match the call")]
         pub enum Batch { $($(#[$doc])+ $batch { $($field: $type),* },)+ }
 
         /// What the store answers to a [`Batch`].
@@ -274,7 +274,7 @@ macro_rules! query_types {
     ($($(#[$doc:meta])+ $query:ident $name:ident($($field:ident: $type:ty),*) -> $reply:ty;)+) => {
         /// What is asked of a store outside of any order.
         #[derive(Debug, Clone)]
-        #[expect(missing_docs, reason = "the fields are those of the call")]
+        #[expect(missing_docs, reason = "the fields match the call")]
         pub enum Query<'a> { $($(#[$doc])+ $query { $($field: $type),* },)+ }
 
         /// What the store answers to a [`Query`].

@@ -75,7 +75,7 @@ metrics! {
     GATED = Gauge "dq_jobs_blocked" ["topic", "gate"] "Due jobs of the topic in the store that wait for the end of a pause, for its concurrency on all nodes, for its rate, or for a job of their group.";
     LATENESS = Histogram "dq_job_lateness_seconds" ["topic"] "From due to claim; of a job that was claimed before it was due, from due to the time at which its handler could start.";
     RELAY = Histogram "dq_follow_up_lag_seconds" ["topic"] "From the outcome of a run until its follow-ups were in their topic.";
-    RUN = Histogram "dq_job_duration_seconds" ["topic"] "From the begin of a handler, or of its `on_exhausted`, until its topic knows that it has ended. A batch counts once.";
+    RUN = Histogram "dq_job_duration_seconds" ["topic"] "From the begin of a handler, or of its `on_exhausted`, until its topic has noted its end. A batch counts once.";
     ADD = Histogram "dq_add_duration_seconds" ["topic"] "From the first poll of an add until the store has answered.";
     CALL = Histogram "dq_store_call_duration_seconds" ["step"] "From the sending of a request of a node until its answer was read.";
 }

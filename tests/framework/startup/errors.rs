@@ -59,8 +59,8 @@ async fn one_start_error_reports_every_problem() {
     let (close, close_again, remind, file) = (at("close"), at("close_again"), at("remind"), file.path());
     let expected = format!(
         "cannot start, 11 problems:
-  1. the app name `my shop` contains ' ', allowed are A-Z a-z 0-9 . _ - ({app})
-  2. topic `order-timeout` has 2 listeners, one is allowed: `close` ({close}), `close_again` ({close_again})
+  1. the app name `my shop` contains ' '; write A-Z a-z 0-9 . _ - ({app})
+  2. topic `order-timeout` has 2 listeners; keep one of: `close` ({close}), `close_again` ({close_again})
   3. topic `in-another-crate` is expected ({expect}) and has no listener: if it is in another crate, mention that as `use \
 that_crate as _;`
   4. topic `order-timeouts` is expected ({expect}) and has no listener: did you mean `order-timeout`?
@@ -74,8 +74,9 @@ that_crate as _;`
  10. `u32` was not provided: call `.provide(..)` with a value of exactly that type; needed by
        `remind` ({remind}) as `limit`
  11. the store `reddis://***@host` (builder at {store}): there is no scheme `reddis` (did you mean `redis:`?); there is \
-`file:DIRECTORY` (on disk, for one process), `memory:` (private to its factory), `memory:NAME` (shared by name in this process) \
-         and `redis://HOST` (many nodes on one server)
+`file:DIRECTORY` (on disk, for one process), `memory:` (private to its factory), `memory:NAME` (shared by name in this process), \
+`redis://HOST` (many nodes on one server), `redis+sentinel://HOST,HOST/SERVICE` and `redis+cluster://HOST,HOST`; with TLS they begin \
+with `rediss`
   provided are
        `u8` ({first})"
     );

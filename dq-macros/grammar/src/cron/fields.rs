@@ -144,7 +144,7 @@ impl Field {
         }
         let has = |other: &str| set.others.iter().any(|text| text == other);
         match has("L") && has("LW") {
-            true => Err(format!("{} `{text}`: L and LW do not go together (write one of them)", self.name)),
+            true => Err(format!("{} `{text}`: L and LW do not go together: write one of them", self.name)),
             false => Ok(set),
         }
     }

@@ -26,16 +26,16 @@ pub struct AddArguments {
     /// The payload as JSON; `-` reads it from stdin
     #[arg(value_name = "PAYLOAD", allow_hyphen_values = true)]
     pub payload: String,
-    /// The id; otherwise a new one. An id that is there already is refused
+    /// The id, which must not exist yet [default: a new one]
     #[arg(long, value_name = "ID")]
     pub id: Option<String>,
-    /// How long after the add it is due; otherwise the default delay of the topic, or at once
+    /// How long after the add it is due [default: the default delay of the topic, or now]
     #[arg(long, visible_alias = "after", value_name = "TIME", value_parser = when::duration, conflicts_with = "at")]
     pub delay: Option<Duration>,
     /// When it is due: `now`, `+15m`, or 2026-11-23T03:00:00Z
     #[arg(long, value_name = "TIME", value_parser = when::time, allow_hyphen_values = true)]
     pub at: Option<Timestamp>,
-    /// The retry policy, such as "none" or "1m, 5m, 10m"; otherwise that of the listener
+    /// The retry policy, such as "none" or "1m, 5m, 10m" [default: the policy of the listener]
     #[arg(long, value_name = "POLICY")]
     pub retry: Option<String>,
     /// Which due jobs go first: high, normal or low [default: normal]
@@ -53,7 +53,7 @@ pub struct AddArguments {
     /// A header of the job; may be given several times
     #[arg(long, value_name = "NAME=VALUE", value_parser = super::which::header)]
     pub header: Vec<(String, String)>,
-    /// Takes the place of a job with this id
+    /// Replace a job with this id
     #[arg(long)]
     pub replace: bool,
     /// Succeed without an add if the id is taken

@@ -11,6 +11,7 @@ use dq::time::Timestamp;
 use serde::Serialize;
 
 use super::show::no_such_job;
+use super::topics::known;
 use super::which::{STATES, Target, count, quoted};
 use crate::cursor;
 use crate::failure::Failure;
@@ -38,7 +39,7 @@ pub struct DeleteArguments {
     /// Which.
     #[command(flatten)]
     pub target: Target,
-    /// The state of the jobs, where no id is given
+    /// The state of the jobs, if no id is given
     #[arg(long, short, value_name = "STATE", value_parser = one_of(STATES), required_unless_present = "id")]
     pub state: Option<State>,
 }
@@ -64,10 +65,10 @@ pub struct RescheduleArguments {
     /// The state of the jobs: delayed
     #[arg(long, short, value_name = "STATE", value_parser = one_of(STATES), default_value = "delayed")]
     pub state: State,
-    /// How long from now it is due
+    /// How long from now the jobs are due
     #[arg(long, value_name = "TIME", value_parser = when::duration, required_unless_present = "at", conflicts_with = "at")]
     pub delay: Option<Duration>,
-    /// When it is due: `+15m`, or 2026-11-23T03:00:00Z
+    /// When the jobs are due: `+15m`, or 2026-11-23T03:00:00Z
     #[arg(long, value_name = "TIME", value_parser = when::time, allow_hyphen_values = true)]
     pub at: Option<Timestamp>,
 }
@@ -207,7 +208,7 @@ async fn many(session: &mut Session<'_>, target: &Target, change: &VerbChange) -
     let provider = session.provider().await?;
     let inspector = provider.inspect();
     let (name, state) = (target.topic.as_str(), change.state);
-    let all = count(&inspector.topic(name).await?, state);
+    let all = count(&known(&provider, &target.topic).await?, state);
     let how_many = how_many(&inspector, target, state, all).await?;
     session.screen.confirm(&format!("{} {how_many} of topic {name}", change.verb))?;
     let mut bulk = inspector.bulk(name, state, target.filters.filter(), change.action)?;
@@ -250,7 +251,7 @@ async fn steps(bulk: &mut Bulk, progress: &Progress) -> Result<bool, Failure> {
                     looked_at = so_far.looked_at;
                 }
             },
-            // Whoever goes on starts with this page again, which changes no job twice.
+            // The next command starts with this page again, which changes no job twice.
             _ = interrupt => return Ok(false),
         }
     }
@@ -270,7 +271,7 @@ fn report(
     } else {
         let untouched = match progress.untouched {
             0 => String::new(),
-            n => format!("; {} had gone or moved meanwhile", grouped(n)),
+            n => format!("; {} have ended or moved meanwhile", grouped(n)),
         };
         let (changed, looked_at) = (grouped(progress.changed), grouped(progress.looked_at));
         session.screen.line(format_args!("{} {changed} jobs of {looked_at} looked at{untouched}", change.done))?;

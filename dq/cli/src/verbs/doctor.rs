@@ -11,7 +11,7 @@ use crate::progress::Progress;
 use crate::safe::{cut, safe};
 use crate::screen::{alarm, cell, grouped, many};
 use crate::session::Session;
-use crate::verbs::topics::doubt;
+use crate::verbs::topics::{known, no_topics};
 
 /// How often it examines and repairs: a repair may reveal more.
 const ROUNDS: usize = 3;
@@ -19,10 +19,10 @@ const ROUNDS: usize = 3;
 /// The arguments of `dq doctor`.
 #[derive(Debug, Args)]
 pub struct DoctorArguments {
-    /// The topic; otherwise all topics of the app
+    /// The topic [default: all topics of the app]
     #[arg(value_name = "TOPIC")]
     pub topic: Option<TopicName>,
-    /// Repairs what it can, after it has said what it does and asked
+    /// Repair what it can, after a list of the repairs and a confirmation
     #[arg(long)]
     pub repair: bool,
 }
@@ -47,10 +47,11 @@ pub(crate) async fn run(session: &mut Session<'_>, arguments: &DoctorArguments) 
     let provider = session.provider().await?;
     let inspector = provider.inspect();
     let only = arguments.topic.as_ref().map(TopicName::as_str);
-    if let Some(topic) = only
-        && let Ok(seen) = inspector.topic(topic).await
+    // A topic that cannot be read exists.
+    if let Some(topic) = &arguments.topic
+        && let Err(missing @ Failure::Missing(_)) = known(&provider, topic).await
     {
-        doubt(session, &seen);
+        return Err(missing);
     }
     let mut repaired = 0;
     for round in 1..=ROUNDS {
@@ -148,7 +149,7 @@ async fn repair(session: &mut Session<'_>, doctor: &mut Doctor) -> Result<usize,
         if session.screen.is_json() {
             session.screen.json(&Line::Repaired(&repaired))?;
         } else if !repaired.done {
-            session.screen.line("  nothing was done: it has gone meanwhile, or needs a hand")?;
+            session.screen.line("  nothing was done: it has ended meanwhile, or must be repaired by hand")?;
         }
     }
     Ok(done)
@@ -163,6 +164,9 @@ fn end(
 ) -> Result<(), Failure> {
     let progress = doctor.progress();
     let findings = progress.findings;
+    if progress.topics == 0 {
+        session.screen.say(no_topics(&session.common.app()?));
+    }
     let screen = &mut session.screen;
     if screen.is_json() {
         let (topics, looked_at) = (progress.topics, progress.looked_at);
@@ -179,7 +183,7 @@ fn end(
     let can_repair = doctor.next_repair().is_some() && !arguments.repair;
     let next = match (can_repair, progress.left_out) {
         (true, _) => "; `dq doctor --repair` makes the repairs",
-        (false, 0) => "; docs/guide/doctor.md says what to do about each",
+        (false, 0) => "; docs/guide/doctor.md has a section on each code",
         (false, _) => "; more were found than are shown: run it again",
     };
     Err(Failure::Problems(format!("{}{next}", many(findings, "finding"))))

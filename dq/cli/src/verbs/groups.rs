@@ -10,11 +10,13 @@ use crate::safe::{cut, safe};
 use crate::screen::{alarm, cell, number};
 use crate::session::Session;
 use crate::verbs::pause::{PauseTerms, paused};
+use crate::verbs::topics::known;
+use crate::verbs::which::quoted;
 
 /// What to do with the groups of a topic.
 #[derive(Debug, Subcommand)]
 pub enum GroupsCommand {
-    /// List the groups of a topic that have jobs or are paused: how many wait, which jobs run, and which job stops the group
+    /// List the groups of a topic that have jobs or are paused, and the job that stops each
     List {
         /// The topic
         #[arg(value_name = "TOPIC")]
@@ -35,7 +37,7 @@ pub enum GroupsCommand {
         #[command(flatten)]
         terms: PauseTerms,
     },
-    /// End the pause of a group, or let it pass the jobs that it waits for: DEAD ones, UNACKED ones and retries
+    /// End the pause of a group, or let it pass the jobs that stop it
     Resume(OneGroup),
 }
 
@@ -62,11 +64,19 @@ pub(crate) async fn run(session: &mut Session<'_>, command: &GroupsCommand) -> R
                 return session.screen.json(&serde_json::json!({ "group": group, "before": before, "now": now }));
             }
             let name = safe(group.as_str()).to_string();
-            session.screen.line(paused(&name, changed.now.as_ref(), "dq groups resume"))
+            session.screen.line(paused(
+                &name,
+                changed.now.as_ref(),
+                &format!("dq groups resume {topic} {}", quoted(&name)),
+            ))
         }
         GroupsCommand::Resume(OneGroup { topic, group }) => {
             let provider = session.provider().await?;
             let ResumedGroup { pause, passed, .. } = provider.topic(topic.as_str())?.resume_group(group).await?;
+            if pause.is_none() && passed.is_empty() && provider.inspect().group(topic.as_str(), group).await?.is_none()
+            {
+                return Err(Failure::Missing(format!("topic `{topic}` has no group `{group}` with jobs or a pause")));
+            }
             if session.screen.is_json() {
                 let resumed = serde_json::json!({ "group": group, "pause": pause, "passed": passed });
                 return session.screen.json(&resumed);
@@ -90,9 +100,13 @@ async fn list(
     mut after: Option<String>,
     all: bool,
 ) -> Result<(), Failure> {
-    let inspector = session.provider().await?.inspect();
+    let provider = session.provider().await?;
+    let inspector = provider.inspect();
     loop {
         let page = inspector.groups(topic.as_str(), after.as_deref()).await?;
+        if page.groups.is_empty() {
+            known(&provider, topic).await?;
+        }
         show(session, &page, after.is_none())?;
         session.screen.flush()?;
         after = page.next.map(|next| next.to_string());

@@ -7,7 +7,7 @@ use dq::job::{State, TopicName};
 use dq::time::Timestamp;
 use serde::Serialize;
 
-use super::topics::doubt;
+use super::topics::known;
 use super::which::{Filters, STATES, count, quoted};
 use crate::cursor;
 use crate::failure::Failure;
@@ -32,7 +32,7 @@ pub struct JobsArguments {
     /// Which jobs.
     #[command(flatten)]
     pub filters: Filters,
-    /// Reads page after page; otherwise the first 100 jobs, or what the first 10,000 have
+    /// Read page after page [default: the first 100 jobs, or the matching ones of the first 10,000]
     #[arg(long)]
     pub all: bool,
     /// Start after this cursor, which the previous page printed
@@ -40,7 +40,7 @@ pub struct JobsArguments {
     pub cursor: Option<Cursor>,
 }
 
-/// What `--json` writes behind the jobs of a page.
+/// What `--json` writes after the jobs of a page.
 #[derive(Debug, Serialize)]
 struct PageEnd {
     page: PageEndOf,
@@ -59,8 +59,7 @@ pub(crate) async fn run(session: &mut Session<'_>, arguments: &JobsArguments) ->
     let inspector = provider.inspect();
     let (name, state) = (arguments.topic.as_str(), arguments.state);
     let filter = arguments.filters.filter();
-    let seen = inspector.topic(name).await?;
-    doubt(session, &seen);
+    let seen = known(&provider, &arguments.topic).await?;
     let (mut after, mut shown, mut looked_at) = (arguments.cursor.clone(), 0, 0);
     loop {
         let page = inspector.jobs(name, state, &filter, after.take()).await?;

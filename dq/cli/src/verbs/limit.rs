@@ -38,10 +38,10 @@ pub struct LimitArguments {
     /// How many more jobs of a group may run while no other job is due, 0 to 100
     #[arg(long, value_name = "JOBS")]
     pub group_burst: Option<usize>,
-    /// Clear this limit, so that the code says it again: cluster_concurrency, rate, max_waiting, group_concurrency, group_rate, group_max_waiting or group_burst
+    /// Clear this limit, so that the limit in the code applies again: cluster_concurrency, rate, max_waiting, group_concurrency, group_rate, group_max_waiting or group_burst
     #[arg(long, value_name = "LIMIT")]
     pub clear: Vec<LimitKind>,
-    /// Why, for those who wonder later
+    /// The reason, for later readers
     #[arg(long, value_name = "TEXT", requires = "limits")]
     pub reason: Option<String>,
 }
@@ -107,7 +107,7 @@ impl Changed<'_> {
 }
 
 fn shown(set: Option<&TopicLimit>) -> String {
-    let Some(TopicLimit { limit, reason, by, since }) = set else { return "as the code says".into() };
+    let Some(TopicLimit { limit, reason, by, since }) = set else { return "as in the code".into() };
     let reason = if reason.is_empty() { String::new() } else { format!(": {}", safe(reason)) };
     format!("{limit} {}, set by {} at {since}{reason}", limit.kind().unit(), safe(by))
 }

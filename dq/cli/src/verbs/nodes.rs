@@ -9,6 +9,7 @@ use crate::failure::Failure;
 use crate::safe::{cut, safe};
 use crate::screen::{alarm, cell, number};
 use crate::session::Session;
+use crate::verbs::topics::known;
 use crate::when::beside;
 
 /// The arguments of `dq nodes`.
@@ -20,7 +21,7 @@ pub struct NodesArguments {
     /// Start after this node
     #[arg(long, value_name = "NODE")]
     pub cursor: Option<String>,
-    /// Reads page after page; otherwise the first 100 nodes that hold jobs
+    /// Read page after page [default: the first 100 nodes that hold jobs]
     #[arg(long)]
     pub all: bool,
 }
@@ -35,10 +36,14 @@ struct NodeLine<'a> {
 
 /// Lists the nodes of a topic. Those that wait for the next job are in the first page.
 pub(crate) async fn run(session: &mut Session<'_>, arguments: &NodesArguments) -> Result<(), Failure> {
-    let inspector = session.provider().await?.inspect();
+    let provider = session.provider().await?;
+    let inspector = provider.inspect();
     let mut after = arguments.cursor.clone();
     loop {
         let page = inspector.nodes(arguments.topic.as_str(), after.as_deref()).await?;
+        if page.nodes.is_empty() && page.watchers.is_empty() {
+            known(&provider, &arguments.topic).await?;
+        }
         show(session, &page, after.is_none())?;
         session.screen.flush()?;
         after = page.next;

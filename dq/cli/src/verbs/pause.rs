@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::failure::Failure;
 use crate::safe::safe;
 use crate::session::Session;
+use crate::verbs::topics::known;
 use crate::when;
 
 /// The arguments of `dq pause`.
@@ -27,10 +28,10 @@ pub struct PauseArguments {
 /// Why something is paused, and for how long.
 #[derive(Debug, Args)]
 pub struct PauseTerms {
-    /// Why, for those who wonder later
+    /// The reason, for later readers
     #[arg(long, value_name = "TEXT")]
     pub reason: String,
-    /// How long; otherwise until a resume
+    /// How long [default: until a resume]
     #[arg(long = "for", value_name = "TIME", value_parser = when::duration, conflicts_with = "until")]
     pub lasting: Option<Duration>,
     /// Until when: `+2h`, or 2026-11-23T03:00:00Z
@@ -69,7 +70,7 @@ pub struct DrainArguments {
     /// The topic
     #[arg(value_name = "TOPIC")]
     pub topic: TopicName,
-    /// Why, for those who wonder later
+    /// The reason, for later readers
     #[arg(long, value_name = "TEXT")]
     pub reason: String,
 }
@@ -90,7 +91,7 @@ pub(crate) async fn run_pause(session: &mut Session<'_>, arguments: &PauseArgume
     let changed = arguments.terms.send(pause).await?;
     let before = TopicState { pause: changed.before, ..TopicState::default() };
     let now = TopicState { pause: changed.now, ..TopicState::default() };
-    let text = paused(topic.as_str(), now.pause.as_ref(), "dq resume");
+    let text = paused(topic.as_str(), now.pause.as_ref(), &format!("dq resume {topic}"));
     write(session, &Changed { topic: topic.as_str(), before, now }, &text)
 }
 
@@ -109,6 +110,7 @@ pub(crate) async fn run_drain(session: &mut Session<'_>, arguments: &DrainArgume
 /// Ends the pause and the drain of a topic.
 pub(crate) async fn run_resume(session: &mut Session<'_>, topic: &TopicName) -> Result<(), Failure> {
     let provider = session.provider().await?;
+    known(&provider, topic).await?;
     let jobs = provider.topic(topic.as_str())?;
     let (pause, drain) = (jobs.resume().await?, jobs.undrain().await?);
     let before = TopicState { pause: pause.before, drain: drain.before, ..TopicState::default() };

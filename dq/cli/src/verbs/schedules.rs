@@ -12,12 +12,13 @@ use crate::failure::Failure;
 use crate::safe::{cut, safe};
 use crate::screen::{alarm, cell};
 use crate::session::Session;
+use crate::verbs::topics::known;
 use crate::when::{beside, short};
 
 /// What to do with the schedules of a topic.
 #[derive(Debug, Subcommand)]
 pub enum SchedulesCommand {
-    /// Lists the schedules of a topic: 100 a page
+    /// List the schedules of a topic, 100 a page
     List {
         /// The topic
         #[arg(value_name = "TOPIC")]
@@ -25,22 +26,22 @@ pub enum SchedulesCommand {
         /// Start after this schedule
         #[arg(long, value_name = "NAME")]
         cursor: Option<String>,
-        /// Reads page after page
+        /// Read page after page
         #[arg(long)]
         all: bool,
     },
-    /// Pauses a schedule: it adds no jobs until a resume
+    /// Pause a schedule: it adds no jobs until a resume
     Pause {
         /// Which.
         #[command(flatten)]
         which: OneSchedule,
-        /// Why, for those who wonder later
+        /// The reason, for later readers
         #[arg(long, value_name = "TEXT")]
         reason: String,
     },
-    /// Ends the pause of a schedule
+    /// End the pause of a schedule
     Resume(OneSchedule),
-    /// Removes a schedule. One that the code of a program defines comes back with the next start of that program
+    /// Remove a schedule, which the next start of a program that defines it adds again
     Remove(OneSchedule),
 }
 
@@ -91,7 +92,12 @@ pub(crate) async fn run(session: &mut Session<'_>, command: &SchedulesCommand) -
     let provider = session.provider().await?;
     match command {
         SchedulesCommand::List { topic, cursor, all } => {
-            list(session, &provider.topic(topic.as_str())?, cursor.as_deref(), *all).await
+            let is_empty = list(session, &provider.topic(topic.as_str())?, cursor.as_deref(), *all).await?;
+            if is_empty {
+                known(&provider, topic).await?;
+                session.screen.say(format_args!("topic {topic} has no schedules"));
+            }
+            Ok(())
         }
         SchedulesCommand::Pause { which, reason } => {
             let paused = provider.topic(which.topic.as_str())?.pause_schedule(&which.name, reason);
@@ -131,12 +137,13 @@ fn changed(session: &mut Session<'_>, seen: &ScheduleInfo, how: &str) -> Result<
     session.screen.line(format_args!("{how} {}", safe(&seen.name)))
 }
 
+/// Lists schedules. Returns whether there are none.
 async fn list(
     session: &mut Session<'_>,
     topic: &dq::provider::TopicProvider,
     after: Option<&str>,
     all: bool,
-) -> Result<(), Failure> {
+) -> Result<bool, Failure> {
     let mut pages = topic.schedules();
     if let Some(after) = after {
         pages = pages.starting_after(after);
@@ -157,15 +164,12 @@ async fn list(
         match page.last() {
             Some(last) if !all && page.len() == 100 => {
                 session.screen.say(format_args!("perhaps more: --cursor {}, or --all", safe(&last.name)));
-                return Ok(());
+                return Ok(false);
             }
             _ => {}
         }
     }
-    if is_empty && !session.screen.is_json() {
-        session.screen.say(format_args!("topic {} has no schedules", topic.name()));
-    }
-    Ok(())
+    Ok(is_empty)
 }
 
 fn row(seen: &ScheduleInfo, now: Timestamp) -> Vec<Cell> {

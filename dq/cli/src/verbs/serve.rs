@@ -38,11 +38,11 @@ pub struct ServeArguments {
     /// Show payloads as they are
     #[arg(long)]
     pub show_payloads: bool,
-    /// Browsers reach it by HTTPS, through a proxy: their cookies travel over nothing else
+    /// Send cookies over HTTPS only: browsers reach the dashboard through a proxy with TLS
     #[arg(long)]
     pub https: bool,
     /// Take the address of a visitor from the last entry of `X-Forwarded-For`, and the path that the proxy strips from
-    /// `X-Forwarded-Prefix`; only if a proxy that writes them is the only way here
+    /// `X-Forwarded-Prefix`; only behind a proxy that writes them, with no way around it
     #[arg(long)]
     pub behind_proxy: bool,
     /// The path that a proxy strips from each request, such as `/ops/dq`: links have it before their paths

@@ -8,6 +8,7 @@ use crate::failure::Failure;
 use crate::safe::{cut, safe};
 use crate::screen::{cell, number};
 use crate::session::Session;
+use crate::verbs::topics::known;
 
 /// How many sets a page has.
 const PAGE: usize = 100;
@@ -28,16 +29,23 @@ pub struct SetsArguments {
 
 /// Lists job sets, or shows one.
 pub(crate) async fn run(session: &mut Session<'_>, arguments: &SetsArguments) -> Result<(), Failure> {
-    let topic = session.provider().await?.topic(arguments.topic.as_str())?;
+    let provider = session.provider().await?;
+    let topic = provider.topic(arguments.topic.as_str())?;
     let sets = match &arguments.name {
         Some(name) => topic.job_set(name).await?.into_iter().collect(),
         None => topic.job_sets(arguments.from, PAGE).await?,
     };
+    if let (true, Some(name)) = (sets.is_empty(), &arguments.name) {
+        return Err(Failure::Missing(format!("topic `{}` has no job set `{name}`", arguments.topic)));
+    }
+    if sets.is_empty() {
+        known(&provider, &arguments.topic).await?;
+    }
     if session.screen.is_json() {
         return sets.iter().try_for_each(|set| session.screen.json(set));
     }
     if sets.is_empty() {
-        session.screen.say(format_args!("topic {} has no such job set", arguments.topic));
+        session.screen.say(format_args!("topic {} has no job sets", arguments.topic));
         return Ok(());
     }
     let head = ["SET", "STATE", "MEMBERS", "ACKED", "DEAD", "LEFT", "WAITS FOR"];

@@ -6,8 +6,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use clap::Args;
 use dq::Provider;
-use dq::inspect::{HistoryEntry, JobSummary};
-use dq::job::{KeptState, Priority, TopicName, Weight};
+use dq::inspect::{HistoryEntry, JobSummary, Reason};
+use dq::job::{GroupName, KeptState, Priority, TopicName, Weight};
 use dq::time::Timestamp;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -16,6 +16,7 @@ use crate::failure::Failure;
 use crate::safe::{safe, safe_lines};
 use crate::screen::grouped;
 use crate::session::Session;
+use crate::verbs::which::quoted;
 use crate::when::beside;
 
 /// The topic and the id of a job.
@@ -35,7 +36,7 @@ pub struct ShowArguments {
     /// Which.
     #[command(flatten)]
     pub job: OneJob,
-    /// Shows the payload, the kept state and the result too, which may be secret
+    /// Show the payload, the kept state and the result too, which may be secret
     #[arg(long)]
     pub payload: bool,
 }
@@ -189,9 +190,11 @@ pub(crate) async fn run_why(session: &mut Session<'_>, arguments: &OneJob) -> Re
     let why = provider.inspect().why(arguments.topic.as_str(), &arguments.id).await?;
     if session.screen.is_json() {
         session.screen.json(&why)?;
-    } else if why.job.is_some() || !why.history.is_empty() {
-        for reason in &why.reasons {
-            session.screen.line(safe_lines(&reason.to_string()))?;
+    } else {
+        // What is to be said of an unknown job is the failure.
+        for reason in why.reasons.iter().filter(|reason| **reason != Reason::Unknown) {
+            let command = command(reason, arguments).map(|words| format!("\n    dq {words}")).unwrap_or_default();
+            session.screen.line(format_args!("{}{}", safe_lines(&reason.to_string()), safe_lines(&command)))?;
         }
         timeline(session, &why.history)?;
     }
@@ -200,4 +203,28 @@ pub(crate) async fn run_why(session: &mut Session<'_>, arguments: &OneJob) -> Re
         None if !why.history.is_empty() => Ok(()),
         None => Err(no_such_job(&arguments.topic, &arguments.id)),
     }
+}
+
+/// The command that does something about a reason, or shows more of it, without its `dq`.
+fn command(reason: &Reason, OneJob { topic, id }: &OneJob) -> Option<String> {
+    let id = quoted(id);
+    let of_group = |verb: &str, group: &GroupName| format!("groups {verb} {topic} {}", quoted(&group.to_string()));
+    Some(match reason {
+        Reason::Unknown | Reason::Gone { .. } => return None,
+        Reason::IdTaken { .. } => format!("add {topic} PAYLOAD --id {id} --replace"),
+        Reason::FollowUpsWait { from, .. } => format!("doctor {from}"),
+        Reason::NotDueYet { .. } | Reason::RetryWaits { .. } => format!("run-now {topic} {id}"),
+        Reason::Paused { .. } | Reason::Draining { .. } => format!("resume {topic}"),
+        Reason::TopicFull { .. } | Reason::NoSlot { .. } | Reason::RateSpent { .. } | Reason::GroupRateSpent { .. } => {
+            format!("limit {topic}")
+        }
+        Reason::GroupPaused { group, .. } | Reason::GroupStopped { group, .. } => of_group("resume", group),
+        Reason::GroupFull { .. } => format!("groups list {topic}"),
+        Reason::Overtaken { .. } | Reason::Behind { .. } => format!("jobs {topic}"),
+        Reason::Unacked { .. } | Reason::Dead { .. } => format!("requeue {topic} {id}"),
+        Reason::NoListener { .. } | Reason::Busy { .. } | Reason::Next { .. } | Reason::LeaseRanOut { .. } => {
+            format!("nodes {topic}")
+        }
+        _ => format!("show {topic} {id}"),
+    })
 }

@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::failure::Failure;
 use crate::screen::{grouped, width};
 use crate::session::Session;
+use crate::verbs::topics::known;
 use crate::when::{short, whole_seconds};
 
 /// The columns of a bar where the output is no terminal, and at most.
@@ -54,7 +55,9 @@ struct Both {
 
 /// Shows how many jobs ran when, and fall due when.
 pub(crate) async fn run(session: &mut Session<'_>, arguments: &TimelineArguments) -> Result<(), Failure> {
-    let inspector = session.provider().await?.inspect();
+    let provider = session.provider().await?;
+    known(&provider, &arguments.topic).await?;
+    let inspector = provider.inspect();
     let past = inspector.run_stats(arguments.topic.as_str()).await?;
     let timeline = inspector.timeline(arguments.topic.as_str()).await?;
     if session.screen.is_json() {

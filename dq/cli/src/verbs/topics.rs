@@ -1,8 +1,10 @@
 //! `dq topics`.
 
 use clap::Args;
+use dq::Provider;
 use dq::inspect::TopicSummary;
-use dq::job::TopicName;
+use dq::job::{AppName, TopicName};
+use dq::provider::TopicState;
 
 use crate::failure::Failure;
 use crate::safe::cut;
@@ -16,7 +18,7 @@ pub struct TopicsArguments {
     /// Start after this topic
     #[arg(long, value_name = "TOPIC")]
     pub cursor: Option<String>,
-    /// Reads page after page; otherwise the first 18 topics
+    /// Read page after page [default: the first 18 topics]
     #[arg(long)]
     pub all: bool,
 }
@@ -31,12 +33,13 @@ pub(crate) async fn run(session: &mut Session<'_>, arguments: &TopicsArguments) 
     let mut is_first = true;
     loop {
         let page = inspector.topics(after.as_deref()).await?;
+        if page.topics.is_empty() && page.next.is_none() && is_first && after.is_none() {
+            session.screen.say(no_topics(provider.app()));
+        }
         if session.screen.is_json() {
             for topic in &page.topics {
                 session.screen.json(topic)?;
             }
-        } else if page.topics.is_empty() && page.next.is_none() && is_first && after.is_none() {
-            session.screen.say(format_args!("app {} has no topics: is that its name?", provider.app()));
         } else if !page.topics.is_empty() {
             session.screen.table(&HEAD, page.topics.iter().map(row).collect())?;
         }
@@ -104,8 +107,7 @@ pub(crate) fn state(topic: &TopicSummary) -> String {
 /// Shows one topic.
 pub(crate) async fn run_one(session: &mut Session<'_>, topic: &TopicName) -> Result<(), Failure> {
     let provider = session.provider().await?;
-    let seen = provider.inspect().topic(topic.as_str()).await?;
-    doubt(session, &seen);
+    let seen = known(&provider, topic).await?;
     let screen = &mut session.screen;
     if screen.is_json() {
         return screen.json(&seen);
@@ -133,11 +135,29 @@ pub(crate) async fn run_one(session: &mut Session<'_>, topic: &TopicName) -> Res
     }
 }
 
-/// Says on stderr that a topic may be misspelled, if the store has nothing of it.
-pub(crate) fn doubt(session: &Session<'_>, topic: &TopicSummary) {
-    let jobs = topic.delayed + topic.running + topic.unacked + topic.dead + topic.done + topic.broadcasts;
-    if jobs == 0 && topic.nodes.is_empty() && topic.watchers.is_empty() && !session.screen.is_json() {
-        let name = &topic.topic;
-        session.screen.say(format_args!("topic {name} holds nothing: is that its name? `dq topics` lists all"));
+/// Reads a topic that must exist: its name may be misspelled if the store has no job, no node and no setting of it.
+pub(crate) async fn known(provider: &Provider, topic: &TopicName) -> Result<TopicSummary, Failure> {
+    let (inspector, name) = (provider.inspect(), topic.as_str());
+    let seen = inspector.topic(name).await?;
+    let jobs = seen.delayed + seen.running + seen.unacked + seen.dead + seen.done + seen.broadcasts;
+    let is_used = !seen.nodes.is_empty() || !seen.watchers.is_empty() || seen.state != TopicState::default();
+    if jobs > 0 || is_used {
+        return Ok(seen);
     }
+    // A topic with job sets only is in the list, just after the greatest name before it.
+    let before = name.char_indices().last().map(|(at, last)| format!("{}{}~", &name[..at], char::from(last as u8 - 1)));
+    match inspector.topics_up_to(1, before.as_deref()).await?.topics.first() {
+        Some(first) if first.topic == *topic => Ok(seen),
+        _ => Err(unknown_topic(provider.app(), topic)),
+    }
+}
+
+/// What to say of an app without topics, which may be new or misspelled.
+pub(crate) fn no_topics(app: &AppName) -> String {
+    format!("app {app} has no topics: is that its name?")
+}
+
+/// The failure of a verb whose topic must exist.
+pub(crate) fn unknown_topic(app: &AppName, topic: &TopicName) -> Failure {
+    Failure::Missing(format!("app `{app}` has nothing of topic `{topic}`: is that its name? `dq topics` lists all"))
 }

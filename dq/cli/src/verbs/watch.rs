@@ -1,6 +1,7 @@
 //! `dq watch`.
 
 use clap::Args;
+use dq::context::directory_of;
 use dq::job::TopicName;
 use dq::provider::{Event, Events, Transition};
 
@@ -15,13 +16,20 @@ pub struct WatchArguments {
     /// The topic
     #[arg(value_name = "TOPIC")]
     pub topic: TopicName,
-    /// Ends after this many events; otherwise with Ctrl-C
+    /// End after this many events [default: at Ctrl-C]
     #[arg(long, value_name = "N")]
     pub count: Option<usize>,
 }
 
 /// Prints the events of a topic until Ctrl-C, or as many as were asked for.
 pub(crate) async fn run(session: &mut Session<'_>, arguments: &WatchArguments) -> Result<(), Failure> {
+    if directory_of(&session.common.store()?)?.is_some() {
+        return Err(Failure::Refused(
+            "`dq watch` cannot see the events of a `file:` store, which only the process that uses its directory gets: call \
+             `provider.events(..)` there, or look with `dq top`"
+                .into(),
+        ));
+    }
     let provider = session.provider().await?;
     let mut events = provider.events(arguments.topic.as_str())?;
     print(session, &mut events, arguments.count).await

@@ -20,23 +20,23 @@ pub(crate) const STATES: &[Word<State>] = &[
 /// Conditions that a job fulfils. Without any, every job of the state does.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Filters {
-    /// The id begins with this text
+    /// The id begins with this string
     #[arg(long, value_name = "TEXT")]
     pub id_prefix: Option<String>,
     /// A header has this value
     #[arg(long, value_name = "NAME=VALUE", value_parser = header)]
     pub header: Option<(String, String)>,
-    /// The last error has this text in it
+    /// The last error contains this string
     #[arg(long, value_name = "TEXT")]
     pub error: Option<String>,
-    /// It has failed this often at least
+    /// The job has failed this often at least
     #[arg(long, value_name = "TIMES")]
     pub attempts: Option<u16>,
-    /// Its time is this or later: when it is due (delayed), since when it is there (unacked, dead), until when it stays (done).
-    /// `now`, `+15m`, `-2h`, or 2026-11-23T03:00:00Z
+    /// The time of the job is this or later: due (delayed), in this state from (unacked, dead), kept until (done); `now`, `+15m`,
+    /// `-2h`, or 2026-11-23T03:00:00Z
     #[arg(long, value_name = "TIME", value_parser = when::time, allow_hyphen_values = true)]
     pub from: Option<Timestamp>,
-    /// Its time is earlier than this
+    /// The time of the job is earlier than this
     #[arg(long, value_name = "TIME", value_parser = when::time, allow_hyphen_values = true)]
     pub until: Option<Timestamp>,
 }

@@ -34,7 +34,7 @@ fn what_is_no_store_is_refused_and_nothing_is_made() {
     for command in
         [&["check", path(&folder)][..], &["compact", path(&folder)], &["export", &folder.url(), "--app", "shop"]]
     {
-        fails(1, command, "", &["is no directory"]);
+        fails(1, command, "", &["is not a directory"]);
     }
     assert!(!folder.path().exists());
     fs::create_dir(folder.path()).unwrap();

@@ -54,7 +54,7 @@ fn each_mistake_of_a_line_is_named() {
     );
     says(
         &with(&format!("\"error\":\"{}\"", "x".repeat(65_530))),
-        "the length of the error text in bytes is 65530; the limit is 4096",
+        "the length of the error in bytes is 65530; the limit is 4096",
     );
     says(&job("a", "parked"), "there is no state `parked`; there is delayed, unacked, dead, done, broadcast");
     says(
@@ -65,7 +65,7 @@ fn each_mistake_of_a_line_is_named() {
     says(&job("a", "dead").replace("\"orders\"", "\"a b\""), "the topic `a b` contains ' '");
     says(&job("a", "dead").replace("\"orders\"", "\"mails\""), "no line for topic `mails` comes before this job");
     let payload = "\"payload\":{\"order\":1}";
-    says(&job("a", "dead").replace(payload, "\"payload_base64\":\"A\""), "`payload_base64` is no base64");
+    says(&job("a", "dead").replace(payload, "\"payload_base64\":\"A\""), "`payload_base64` is not base64");
     let whole = "\"metadata\":{\"attempts\":1},\"record_base64\":\"d2hhdD8=\"";
     says(&job("a", "dead").replace(payload, whole), "`record_base64` is a whole record");
     says("{\"queue\":{}}", "unknown variant `queue`, expected one of `export`, `topic`, `job`, `follow_ups`, `end`");
@@ -124,6 +124,8 @@ fn a_command_line_that_makes_no_sense_is_refused_with_the_usage() {
     );
     fails(2, &["import", "redis://host", "--on-duplicate", "merge"], "", &["[possible values: reject, keep, replace]"]);
     fails(2, &["import", "redis://host", "--wait", "soon"], "", &["invalid value 'soon' for '--wait <TIME>'"]);
+    let late = ["add", "orders", "1", "--store", "file:/nowhere", "--app", "a", "--delay", "99y"];
+    fails(2, &late, "", &["invalid value '99y' for '--delay <TIME>': the limit is ten years (3650d)"]);
     for arguments in [&["--help"][..], &["export", "--help"], &["import", "--help"], &["--version"]] {
         let said = done(arguments, "").stdout;
         assert!(said.contains("dq"), "{said}");

@@ -149,7 +149,7 @@ fn serve_has_links_with_the_prefix_that_a_proxy_strips() {
     }
     let server = RedisServer::start();
     let odd = ["serve", "--store", &server.url(), "--app", "shop", "--prefix", "//evil.example"];
-    fails(2, &odd, "", &["`//evil.example` is no path"]);
+    fails(2, &odd, "", &["`//evil.example` is not a path"]);
 }
 
 #[test]

@@ -211,6 +211,37 @@ fn a_pause_says_who_and_why_and_a_resume_ends_it() {
 }
 
 #[test]
+fn what_is_unknown_exits_with_3_and_what_may_come_first_with_0() {
+    on_each_store("unknown", |shop| {
+        let unknown: [&[&str]; 12] = [
+            &["topic", "typo"],
+            &["nodes", "typo"],
+            &["jobs", "typo"],
+            &["timeline", "typo"],
+            &["doctor", "typo"],
+            &["resume", "typo"],
+            &["requeue", "typo", "--all", "-y"],
+            &["groups", "list", "typo"],
+            &["groups", "resume", "orders", "typo"],
+            &["sets", "typo"],
+            &["sets", "orders", "typo"],
+            &["schedules", "list", "typo"],
+        ];
+        for words in unknown {
+            let ran = shop.ran(words);
+            assert!(ran.code == 3 && ran.error.contains("typo"), "{words:?}: {ran:?}");
+            assert_eq!(shop.ran(&[words, &["--json"]].concat()).code, 3, "{words:?}");
+        }
+        for words in [&["limit", "new"][..], &["pause", "new", "--reason", "x"], &["topic", "new"], &["resume", "new"]]
+        {
+            shop.wrote(words);
+        }
+        let told = shop.wrote(&["why", "orders", "dead001"]);
+        assert!(told.ends_with("; requeue it to run it again\n    dq requeue orders dead001\n"), "{told}");
+    });
+}
+
+#[test]
 fn a_limit_of_what_runs_is_set_and_taken_away() {
     on_each_store("limit", |shop| {
         let set =
@@ -228,17 +259,15 @@ fn a_limit_of_what_runs_is_set_and_taken_away() {
         assert!(waits.starts_with("max_waiting: 500 waiting jobs, set by "), "{both}");
         assert_eq!(shop.json(&["topic", "orders"])[0]["state"]["limits"][1]["value"], 500);
         let cleared = shop.wrote(&["limit", "orders", "--clear", "cluster_concurrency"]);
-        assert!(cleared.starts_with("cluster_concurrency: as the code says; before: 4 jobs "), "{cleared}");
+        assert!(cleared.starts_with("cluster_concurrency: as in the code; before: 4 jobs "), "{cleared}");
         let shown = shop.wrote(&["limit", "orders"]);
-        assert!(
-            shown.starts_with("cluster_concurrency: as the code says\nrate: as the code says\nmax_waiting: 500 "),
-            "{shown}"
-        );
+        assert!(shown.starts_with("cluster_concurrency: as in the code\nrate: as in the code\nmax_waiting: 500 "), "{shown}");
         let rate = shop.wrote(&["limit", "orders", "--rate", "1000/h, burst 50"]);
         assert!(rate.starts_with("rate: 1000/h, burst 50 on all nodes, set by "), "{rate}");
         assert_eq!(shop.json(&["topic", "orders"])[0]["state"]["limits"][0]["value"], "1000/h, burst 50");
         assert_eq!(shop.json(&["limit", "orders"])[0]["now"][1]["value"], 500);
-        assert_eq!(shop.ran(&["limit", "orders", "--cluster-concurrency", "0"]).code, 1);
+        let none = shop.ran(&["limit", "orders", "--cluster-concurrency", "0"]);
+        assert!(none.code == 1 && none.error.contains("run at a time is 0; the least is 1"), "{none:?}");
         let groups = shop.wrote(&["limit", "orders", "--group-max-waiting", "1"]);
         assert!(groups.starts_with("group_max_waiting: 1 waiting jobs of each group, set by "), "{groups}");
         shop.wrote(&["add", "orders", "1", "--group", "a"]);
@@ -296,7 +325,10 @@ fn groups_are_listed_paused_and_resumed() {
         assert!(shop.wrote(&["groups", "list", "orders"]).contains("customer-42"));
         assert!(shop.wrote(&["groups", "list", "orders", "--cursor", "customer-42"]).is_empty());
         let pause = ["groups", "pause", "orders", "customer-42", "--reason", "audit", "--by", "ann"];
-        assert_eq!(shop.wrote(&pause), "customer-42 is paused by ann until `dq groups resume`: audit\n");
+        assert_eq!(
+            shop.wrote(&pause),
+            "customer-42 is paused by ann until `dq groups resume orders customer-42`: audit\n"
+        );
         assert!(shop.wrote(&["groups", "list", "orders"]).contains("paused by ann: audit"));
         let paused = &shop.json(&["groups", "list", "orders"])[0]["pause"];
         assert_eq!((&paused["by"], &paused["reason"]), (&"ann".into(), &"audit".into()));
@@ -402,7 +434,7 @@ fn show_and_why_tell_what_happened_and_who_deleted_a_job() {
     shop.wrote(&["reschedule", "orders", "a", "--delay", "2h"]);
     let shown = shop.wrote(&["show", "orders", "a"]);
     assert!(shown.contains("\nhistory   ") && shown.contains(" added, due "), "{shown}");
-    let user = std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_else(|_| "somebody".into());
+    let user = std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_else(|_| "unknown".into());
     assert!(shown.contains(&format!(", by {user}@")), "{shown}");
     shop.wrote(&["delete", "orders", "a", "--yes", "--by", "anna\u{1b}[2J"]);
     let told = shop.wrote(&["why", "orders", "a"]);

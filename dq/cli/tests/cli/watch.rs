@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use dq_tests::redis::RedisServer;
 
-use crate::program::done;
+use crate::program::{done, fails};
 
 #[test]
 fn watch_prints_a_line_for_each_event_as_it_happens() {
@@ -26,4 +26,10 @@ fn watch_prints_a_line_for_each_event_as_it_happens() {
     add("m:2");
     assert!(lines.next().unwrap().unwrap().contains(r#""id":"m:2""#));
     assert!(lines.next().is_none() && watching.wait().unwrap().success(), "it ends after two events");
+}
+
+#[test]
+fn watch_refuses_a_file_store_and_says_why() {
+    let words = ["cannot see the events of a `file:` store", "`dq top`"];
+    fails(1, &["--store", "file:/nowhere/at-all", "--app", "shop", "watch", "mails"], "", &words);
 }

@@ -158,7 +158,7 @@ async fn perform(provider: &Provider, user: &User, topic: &str, change: &UserCha
             let resumed = topic.resume_group(id).await?;
             Applied::if_changed(resumed.pause.is_some() || !resumed.passed.is_empty())
         }
-        word => return Err(Failure::Bad(format!("`{word}` is nothing that can be done"))),
+        word => return Err(Failure::Bad(format!("`{word}` is not an action"))),
     })
 }
 

@@ -72,7 +72,7 @@ fn ask(frame: &Frame, mut order: Order, word: &Word, count: Option<(String, usiz
                 @if is_bulk { input type="hidden" name="all" value=(order.all); }
                 @if order.action == "limit" { label { "How many" input name="value" required inputmode="numeric" autocomplete="off" autofocus; } }
                 @if word.needs_reason { label { "Reason" input name="reason" required maxlength="1000" autofocus[order.action != "limit"]; } }
-                @if matches!(order.action.as_str(), "pause" | "pause_group") { label { "For how long (empty: until somebody resumes)" input name="lasting" placeholder="2h"; } }
+                @if matches!(order.action.as_str(), "pause" | "pause_group") { label { "For how long (empty: until you resume it)" input name="lasting" placeholder="2h"; } }
                 @if order.action == "reschedule" { label { "Due in, or at" input name="due" required value=(order.due) placeholder="15m or 2026-11-23T14:05:00Z" autofocus; } }
                 div.actions {
                     button class=(class) { (word.verb) }

@@ -23,7 +23,8 @@ impl Done<'_> {
     /// What was done, above the page that shows its result, with what undoes it.
     pub(crate) fn show(&self, frame: &Frame) -> Markup {
         let said = Word::of(self.action).map(|word| word.done);
-        let nothing = (self.action == "nothing").then_some("Nothing changed: it had gone, moved, or was so already.");
+        let nothing = (self.action == "nothing")
+            .then_some("Nothing changed: it has ended or moved meanwhile, or was in this state already.");
         html! {
             @if let Some(said) = said.or(nothing) {
                 p.notice.good role="status" { (said) @if let Some((link, text)) = self.way_back(frame) { " " a href=(link) { "Undo: " (text) "…" } } }

@@ -56,15 +56,15 @@ pub(super) fn progress(frame: &Frame, order: &Order, phase: &Phase<'_>) -> Marku
     };
     let back = frame.to("jobs", &[("topic", &order.jobs.topic), ("state", &order.jobs.state)]);
     let (title, next) = match phase {
-        Phase::Working => ("Working on it", "Go on with the next 100"),
+        Phase::Working => ("Working on it", "Continue with the next 100"),
         Phase::Over => ("All done", ""),
-        Phase::Failed(_) => ("A step failed", "Try it again"),
+        Phase::Failed(_) => ("A step failed", "Try again"),
     };
     let body = html! {
         section.panel.confirm {
             h1 { (title) }
             (about(order))
-            @if let Phase::Failed(error) = phase { p.notice.bad role="alert" { (error) ". What is done already is not done twice." } }
+            @if let Phase::Failed(error) = phase { p.notice.bad role="alert" { (error) ". Jobs that are done already are not changed twice." } }
             (so_far)
             @if is_over { p { a.button href=(back) { "To the jobs" } } } @else {
                 form method="post" action=(frame.to("act", &[])) data-go-on=[matches!(phase, Phase::Working).then_some("1")] {

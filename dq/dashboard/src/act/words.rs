@@ -36,7 +36,7 @@ const WORDS: [Word; 16] = [
         ..word(
             "pause",
             "Pause the topic",
-            "No node takes its jobs any more. Those that run go on.",
+            "Nodes take no more jobs of it. Running jobs continue.",
             "The topic is paused.",
             "resume it",
         )
@@ -51,7 +51,7 @@ const WORDS: [Word; 16] = [
         ..word(
             "drain",
             "Drain the topic",
-            "It refuses new jobs, and nodes run only what is due already.",
+            "It refuses new jobs, and nodes run only jobs that are due already.",
             "The topic drains.",
             "end the drain",
         )
@@ -65,15 +65,15 @@ const WORDS: [Word; 16] = [
         ..word(
             "limit",
             "Set the limit",
-            "It applies on all nodes and to all producers, whatever their code says.",
+            "It applies on all nodes and to all producers, and overrides the code.",
             "The limit is set.",
-            "set the former one again, or clear it",
+            "set the previous limit again, or clear it",
         )
     },
     word(
         "clear_limit",
         "Clear the limit",
-        "What the code of nodes and producers says applies again.",
+        "The limit in the code of nodes and producers applies again.",
         "The limit was cleared.",
         "set it again",
     ),
@@ -93,7 +93,7 @@ const WORDS: [Word; 16] = [
             "Run now",
             "It becomes due now, and the next free node takes it.",
             "The job is due now.",
-            "give it back its former time before a node takes it",
+            "move it back to its previous due time before a node takes it",
         )
     },
     Word {
@@ -103,7 +103,7 @@ const WORDS: [Word; 16] = [
             "Reschedule",
             "It gets another due time.",
             "The job has another due time.",
-            "give it back its former time",
+            "move it back to its previous due time",
         )
     },
     Word {
@@ -112,7 +112,7 @@ const WORDS: [Word; 16] = [
         ..word(
             "pause_schedule",
             "Pause the schedule",
-            "It adds no jobs until somebody resumes it.",
+            "It adds no jobs until you resume it.",
             "The schedule is paused.",
             "resume it",
         )
@@ -130,7 +130,7 @@ const WORDS: [Word; 16] = [
     word(
         "remove_schedule",
         "Remove the schedule",
-        "It adds no more jobs. Those that it has added stay.",
+        "It adds no more jobs. The jobs that it added stay.",
         "The schedule was removed.",
         "",
     ),
@@ -140,7 +140,7 @@ const WORDS: [Word; 16] = [
         ..word(
             "pause_group",
             "Pause the group",
-            "No node takes its jobs any more. Those that run end as usual.",
+            "Nodes take no more jobs of it. Running jobs end as usual.",
             "The group is paused.",
             "resume it",
         )
@@ -148,7 +148,7 @@ const WORDS: [Word; 16] = [
     word(
         "resume_group",
         "Resume the group",
-        "Its pause ends. If it is not paused, it passes the jobs that it waits for and that do not run. These stay as they are.",
+        "Its pause ends. If it is not paused, it passes the jobs that stop it, which stay as they are.",
         "The group is resumed.",
         "",
     ),

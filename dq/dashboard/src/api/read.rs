@@ -33,7 +33,7 @@ pub(super) async fn topics(State(app): State<Shared>, Query(Start { cursor }): Q
 
 /// A topic with the nodes that hold its jobs.
 #[utoipa::path(get, path = "/topics/{topic}", tag = "topics", params(("topic" = String, Path)),
-    responses((status = 200, description = "The topic; one that nobody has used is empty", body = TopicSummary), (status = 503, body = Problem)))]
+    responses((status = 200, description = "The topic; an unused one is empty", body = TopicSummary), (status = 503, body = Problem)))]
 pub(super) async fn topic(State(app): State<Shared>, Path(topic): Path<String>) -> Answer {
     app.inspector.topic(&topic).await.map(json).map_err(failed)
 }

@@ -28,7 +28,7 @@ struct Kind {
 const DEAD: Kind = Kind {
     page: "dead",
     title: "Dead jobs",
-    what: "No attempt is left for these jobs, or they expired, or nobody could read them. They stay until somebody requeues or deletes them, or their time is over.",
+    what: "No attempt is left for these jobs, or they expired, or no node could read them. They stay until you requeue or delete them, or their retention ends.",
     none: "No topic of this page has DEAD jobs.",
     count: |topic| topic.dead,
 };
@@ -36,7 +36,7 @@ const DEAD: Kind = Kind {
 const UNACKED: Kind = Kind {
     page: "unacked",
     title: "Un-acked jobs",
-    what: "Handlers parked these jobs: they wait until somebody acks or requeues them.",
+    what: "Handlers parked these jobs: they wait until you ack or requeue them.",
     none: "No topic of this page has UNACKED jobs.",
     count: |topic| topic.unacked,
 };

@@ -51,7 +51,7 @@ pub(crate) async fn show(State(app): State<Shared>, visit: Visit, Query(asked): 
                         th scope="row" { a href=(frame.to("nodes", &[("topic", name)])) { (name) } }
                         @if let Some(error) = &topic.error { td colspan="3" { (error) } } @else {
                         td.n { (number(topic.nodes_holding)) } td.n { (number(topic.running)) }
-                        td { @if topic.has_listener() || topic.nodes_holding > 0 { "yes" } @else { span.badge.odd { "nobody seen" } } }
+                        td { @if topic.has_listener() || topic.nodes_holding > 0 { "yes" } @else { span.badge.odd { "no node seen" } } }
                         }
                     }
                 } }))
@@ -64,7 +64,7 @@ pub(crate) async fn show(State(app): State<Shared>, visit: Visit, Query(asked): 
                         tr {
                             th scope="row" { code { (node) } }
                             td { a href=(frame.to("topic", &[("topic", topic)])) { (topic) } }
-                            td { (moment(*until, *now)) @if until <= now { " " span.badge.bad { "gone?" } } }
+                            td { (moment(*until, *now)) @if until <= now { " " span.badge.bad { "overdue" } } }
                         }
                     } } }))
             }
@@ -82,7 +82,7 @@ fn of_topic(frame: &Frame, page: &NodesPage, is_first: bool) -> Markup {
             th scope="row" { code { (node.node) } }
             td { (node.version.as_deref().unwrap_or("unknown")) }
             td { @if let Some(started) = node.started { (moment(started, page.store_time)) } @else { "unknown" } }
-            td { (what) @if node.until <= page.store_time { " " span.badge.bad { "gone?" } } }
+            td { (what) @if node.until <= page.store_time { " " span.badge.bad { "overdue" } } }
             td.n { (number(node.jobs)) }
             td { (moment(node.until, page.store_time)) }
         } }

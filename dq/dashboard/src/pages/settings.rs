@@ -14,7 +14,7 @@ pub(crate) async fn show(State(app): State<Shared>, visit: Visit) -> Answer {
     let body = html! {
         h1 { "Settings" }
         @if app.settings.is_empty() {
-            section.panel { p.empty { "This program runs no node, so it has no settings of one. " code { "Dashboard::settings_of" } " shows those of a node in the same program." } }
+            section.panel { p.empty { "This program runs no node, so it has no settings of one. " code { "Dashboard::settings_of" } " shows the settings of a node in the same program." } }
         }
         @for (name, listing) in &app.settings {
             section.panel {

@@ -139,12 +139,12 @@ fn settings(frame: &Frame, topic: &TopicSummary) -> Markup {
                         p { "At most " b { (set.limit) } " " (kind.unit()) ", set by " b { (set.by) } ", " (moment(set.since, now))
                             @if !set.reason.is_empty() { ": " (set.reason) } }
                         (with_limit("clear_limit", kind.name(), "Clear…"))
-                    } @else { p { "The code says how many " (kind.unit()) "." } }
+                    } @else { p { "No limit is set on " (kind.unit()) ": the code decides." } }
                     (with_limit("limit", kind.name(), "Set a limit…"))
                 }
             }
             @if let Some(limit) = topic.slot_limit_reached {
-                p { span.badge.odd { "shut" } " " (number(topic.running)) " of " (number(limit)) " run, and due jobs wait for one of them to end" }
+                p { span.badge.odd { "at its limit" } " " (number(topic.running)) " of " (number(limit)) " run, and due jobs wait for one of them to end" }
             }
             @if topic.blocked_by_group > 0 {
                 p { span.badge.odd { "groups" } " " (number(topic.blocked_by_group)) " due jobs wait for another job of their group" }
@@ -158,7 +158,7 @@ pub(crate) fn nodes(topic: &TopicSummary) -> Markup {
         let is_gone = node.until <= topic.store_time;
         html! { tr {
             th scope="row" { code { (node.node) } }
-            td { (what) @if is_gone { " " span.badge.bad { "gone?" } } }
+            td { (what) @if is_gone { " " span.badge.bad { "overdue" } } }
             td.n { (number(node.jobs)) }
             td { (moment(node.until, topic.store_time)) }
         } }

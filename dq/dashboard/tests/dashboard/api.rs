@@ -219,7 +219,7 @@ async fn a_request_that_makes_no_sense_is_told_what_is_wrong() {
         (Method::POST, "/topics/mail/jobs", json!({ "payload": 1, "after": "1h", "at": "1" }), 400, "not both"),
         (Method::POST, "/topics/ma%20il/jobs", json!({ "payload": 1 }), 400, "topic"),
         (Method::POST, "/topics/mail/pause", json!({ "reason": "" }), 400, "reason"),
-        (Method::POST, "/topics/mail/limit", json!({ "kind": "cluster_concurrency", "value": 0 }), 400, "at least 1"),
+        (Method::POST, "/topics/mail/limit", json!({ "kind": "cluster_concurrency", "value": 0 }), 400, "the least is 1"),
         (Method::POST, "/topics/mail/limit", json!({ "kind": "speed", "value": 1 }), 400, "a kind of limit"),
         (Method::POST, "/topics/mail/bulk", json!({ "action": "eat", "state": "dead" }), 400, "eat"),
         (Method::POST, "/topics/mail/jobs/a/run-now", json!({}), 404, "a"),

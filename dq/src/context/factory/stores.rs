@@ -212,7 +212,7 @@ mod tests {
             assert_eq!(open(url, false, &NodeSettings::default()).unwrap().url(), url);
         }
         assert!(matches!(open_store("memory:"), Err(InvalidStoreUrl::Private)), "no node could reach it");
-        assert_eq!(refused("memory://x"), "the store name `//x` contains '/', allowed are A-Z a-z 0-9 . _ -");
+        assert_eq!(refused("memory://x"), "the store name `//x` contains '/'; write A-Z a-z 0-9 . _ -");
     }
 
     #[test]

@@ -168,7 +168,7 @@ async fn start_error(factory: ContextFactory) -> StartError {
 async fn names_and_texts_that_were_written_by_hand_are_checked() {
     let error = start_error(shop(Moody::new(Mood::Well)).listener::<Wrong>().listener::<Spaced>()).await;
     let expected = "cannot start, 3 problems:
-  1. `Spaced` (src/hand.rs:11): the topic `with space` contains ' ', allowed are A-Z a-z 0-9 . _ : -
+  1. `Spaced` (src/hand.rs:11): the topic `with space` contains ' '; write A-Z a-z 0-9 . _ : -
   2. `concurrency` of topic `wrong` is 0 (listener at src/hand.rs:9), but it must be between 1 and 100000: write \
 `concurrency = 1` or more
   3. `retry` of topic `wrong` (listener at src/hand.rs:9): `5x` is not a retry policy: write `none`, \
@@ -185,7 +185,7 @@ async fn names_of_128_bytes_start_and_longer_ones_are_refused() {
     let error =
         start_error(app(concat!(longest!(), "s")).listener::<Longest>().listener::<TooLong>()).await.to_string();
     assert!(error.starts_with("cannot start, 2 problems:"), "{error}");
-    assert_eq!(error.matches("is 129 bytes long, 128 are allowed").count(), 2, "{error}");
+    assert_eq!(error.matches("is 129 bytes long; the limit is 128").count(), 2, "{error}");
 }
 
 #[tokio::test(start_paused = true)]

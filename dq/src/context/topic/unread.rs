@@ -68,7 +68,7 @@ impl Unread {
     /// The outbox has something that is no entry, which begins so.
     pub(super) fn skipped(&mut self, parts: &Parts, begins: &str) {
         if self.warned.is_due(parts.environment.now()) {
-            tracing::warn!(topic = %parts.key.topic, begins, "the outbox has something that is no follow-up: it stays there, and follow-ups pass it; `dq doctor` names it");
+            tracing::warn!(topic = %parts.key.topic, begins, "the outbox has something that is not a follow-up: it stays there, and follow-ups pass it; `dq doctor` names it");
         }
     }
 }

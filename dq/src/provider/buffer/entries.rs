@@ -120,7 +120,7 @@ impl Entries {
         if let Some(name) = name.as_ref().filter(|_| known.is_none()) {
             tracing::warn!(
                 name,
-                "the buffer has a name that is none, and gets another one: adds that were on their way may be done twice"
+                "the buffer has an invalid name, and gets another one: adds that were on their way may be done twice"
             );
         }
         let new = || TopicName::new(format!("buffer-{}", environment.random_text())).expect("it is a name");
@@ -310,7 +310,7 @@ fn read(stored: &Stored) -> Result<Read, StoreError> {
     let mut read = Read { place, written, batch, size: Size { jobs: 0, bytes } };
     // A buffer takes adds alone.
     let FollowUpBatch::Add(jobs) = read.batch.batch()? else {
-        return Err(damaged("an entry is no add"));
+        return Err(damaged("an entry is not an add"));
     };
     read.size.jobs = jobs.len();
     Ok(read)
@@ -319,6 +319,6 @@ fn read(stored: &Stored) -> Result<Read, StoreError> {
 fn damaged(what: &str) -> StoreError {
     StoreError::Other {
         operation: "buffer",
-        source: format!("the directory is no buffer of this program: {what}").into(),
+        source: format!("the directory is not a buffer of this program: {what}").into(),
     }
 }

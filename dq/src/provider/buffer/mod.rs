@@ -222,6 +222,6 @@ impl Producer for BufferedProducer {
 fn in_doubt() -> StoreError {
     StoreError::Other {
         operation: "add",
-        source: "the store went away before it answered, and may have added the job: look whether it did before you add it again".into(),
+        source: "the connection broke before the store answered, which may have added the job: check that before you add it again".into(),
     }
 }

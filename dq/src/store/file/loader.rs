@@ -56,7 +56,7 @@ impl Loader {
         let topic = match self.topics.entry(frame.topic) {
             Occupied(known) => known.into_mut(),
             Vacant(unknown) => {
-                let key = topic_of(frame.name).ok_or_else(|| format!("`{}` is no name of a topic", frame.name))?;
+                let key = topic_of(frame.name).ok_or_else(|| format!("`{}` is not the name of a topic", frame.name))?;
                 unknown.insert(key)
             }
         };

@@ -17,7 +17,7 @@ const READINGS: usize = 10;
 #[non_exhaustive]
 pub enum CheckError {
     /// There is no such directory.
-    #[error("{path} is no directory")]
+    #[error("{path} is not a directory")]
     NoDirectory {
         /// Its path.
         path: String,

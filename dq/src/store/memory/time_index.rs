@@ -69,7 +69,7 @@ impl TimeIndex {
             }
             None => self.first.binary_search(&old).ok().and_then(|known| self.first.remove(known)),
         };
-        debug_assert!(known.is_some(), "the index has {id} at the time that its slot says");
+        debug_assert!(known.is_some(), "the index has {id} at the time of its slot");
         self.len -= usize::from(known.is_some());
         self.reach();
     }

@@ -32,7 +32,7 @@ impl RedisStore {
         let mut found = Vec::new();
         for server in self.shards.all("check").await? {
             let info = redis::from_redis_value(server.command("check", &cmd).await?);
-            let info: InfoDict = info.map_err(|_| malformed("check", "`INFO` is no text"))?;
+            let info: InfoDict = info.map_err(|_| malformed("check", "`INFO` is not UTF-8"))?;
             // What is wrong with several servers is named once.
             for warning in warnings_in(&info, self.durability) {
                 if !found.contains(&warning) {
@@ -62,7 +62,8 @@ fn warnings_in(info: &InfoDict, durability: Durability) -> Vec<Warning> {
     }
     let saves = field("rdb_last_save_time").is_some() && field("rdb_bgsave_in_progress").is_some();
     if field("aof_enabled").as_deref() == Some("0") && saves {
-        let text = "`appendonly` is off, so a restart of the server loses jobs since its last snapshot, or all of them";
+        let text =
+            "`appendonly` is off, so a restart of the server loses the jobs after its last snapshot, or all of them";
         push(FindingCode::NotPersistent, text.into(), "set it to `yes`");
     }
     if let Durability::Wait { replicas, .. } = durability {

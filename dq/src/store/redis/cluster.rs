@@ -107,7 +107,7 @@ impl Cluster {
     async fn ask_while_open(self: Arc<Self>, _task: Arc<()>) {
         while let Some(named) = self.next_question() {
             if let Err(error) = self.ask_again(named).await {
-                tracing::debug!(error = words_of(&error), "no server of the cluster says which one has which slot");
+                tracing::debug!(error = words_of(&error), "no server of the cluster has a map of the slots");
             }
             Boottime.sleep_until(Boottime.now() + PAUSE).await;
         }

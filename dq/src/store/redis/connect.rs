@@ -219,7 +219,10 @@ impl Connector {
 async fn check_master(connection: &mut Connection) -> RedisResult<()> {
     match redis::from_redis_value(send(connection, &redis::cmd("ROLE")).await?) {
         Ok(Role::Primary { .. }) => Ok(()),
-        _ => Err(io::Error::other("the server that the sentinels name is no master: is a failover on its way?").into()),
+        _ => {
+            Err(io::Error::other("the server that the sentinels name is not a master: is a failover on its way?")
+                .into())
+        }
     }
 }
 

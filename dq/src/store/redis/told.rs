@@ -34,7 +34,7 @@ impl<'a> Told<'a> {
         read: impl FnMut(&mut Self) -> Option<T>,
     ) -> Result<Vec<T>, StoreError> {
         let outcomes = self.all(read).filter(|outcomes| outcomes.len() == count);
-        outcomes.ok_or_else(|| malformed(operation, "its outcomes are not those of the batch"))
+        outcomes.ok_or_else(|| malformed(operation, "its outcomes do not match the batch"))
     }
 
     pub(super) fn letter(&mut self) -> Option<char> {

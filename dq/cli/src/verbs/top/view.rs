@@ -18,9 +18,9 @@ use crate::when::{beside, short};
 const HEAD: [&str; 9] = ["TOPIC", "DELAYED", "READY", "RUNNING", "UNACKED", "DEAD", "DONE", "LATE", "STATE"];
 
 const HELP: &str = "\
- up, down, j, k   select a topic          s, S    sort the page by the next of these, or the one before:
+ up, down, j, k   select a topic          s, S    sort the page by the next key, or the previous one:
  Home, End, g, G  first and last          1 to 5  late, ready, running, dead, name
- n, PageDown      next page               p       pause the topic, or end its pause (asks)
+ n, PageDown      next page               p       pause the topic, or end its pause
  b, PageUp        page before             r, q    read now, quit";
 
 /// Draws the picture.

@@ -77,5 +77,5 @@ async fn a_provider_has_the_settings_of_its_factory() {
     let jobs = shop(Moody::new(Mood::Well)).config_file(&path).connect().await;
     std::fs::remove_file(&path).unwrap();
     let error = jobs.unwrap().topic("good").unwrap().add_json("null").await.unwrap_err();
-    assert_eq!(error.to_string(), "the payload of topic `good` is 4 bytes, 3 are allowed (`max_payload`)");
+    assert_eq!(error.to_string(), "the payload of topic `good` has 4 bytes; the limit is 3 (`max_payload`)");
 }

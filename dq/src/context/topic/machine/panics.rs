@@ -78,7 +78,7 @@ impl Machine {
     fn report(&mut self, step: &'static str, jobs: &[JobId], panic: &str) {
         let (topic, job, jobs) = (&self.parts.key.topic, jobs.first().map(tracing::field::display), jobs.len());
         if self.panicked.is_due(self.moment.now) {
-            tracing::error!(%topic, step, job.id = job, jobs, panic, "dq panicked in this topic and goes on; please report this as a bug");
+            tracing::error!(%topic, step, job.id = job, jobs, panic, "dq panicked in this topic and continues; please report this as a bug");
         } else {
             tracing::debug!(%topic, step, job.id = job, jobs, panic, "dq panicked in this topic again");
         }

@@ -54,7 +54,7 @@ impl Outcomes {
         let topic = &self.parts.key.topic;
         if has_missed {
             let (since, jobs) = (schedule.tick, tick.jobs.len());
-            tracing::info!(%topic, schedule = name, %since, jobs, "ticks were missed, and the schedule says what becomes of them");
+            tracing::info!(%topic, schedule = name, %since, jobs, "ticks were missed; `on_missed` of the schedule decides what becomes of them");
         }
         if tick.next.is_none() {
             tracing::info!(%topic, schedule = name, "the schedule had its last tick, and is removed");
@@ -112,7 +112,7 @@ impl Outcomes {
         if self.strangers.get(name).is_none_or(|at| now >= *at + STRANGER_PAUSE) && self.strangers.len() < MAX_STRANGERS
         {
             self.strangers.insert(name.to_owned(), now);
-            tracing::warn!(%topic, schedule = name, "the schedule is that of another program, or of another version of this one: no code here defines it. It goes on; `remove_schedule` removes it");
+            tracing::warn!(%topic, schedule = name, "the schedule belongs to another program, or to another version of this one: no code here defines it. It continues; `remove_schedule` removes it");
         }
     }
 }

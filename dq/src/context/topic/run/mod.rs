@@ -317,7 +317,7 @@ pub(crate) fn change(decision: &Decision, environment: &Environment) -> Result<C
             if at.since(environment.wall()) <= MAX_DELAY {
                 return Ok(Change::Rejoin(RejoinDue::At(at)));
             }
-            "rejoin_at: the time is further away than ten years, which is the limit"
+            "rejoin_at: the time is more than ten years away; the limit is ten years"
         }
         Decision::Park => return Ok(Change::Park),
         Decision::Dead(reason) => return Err(Failure::fatal(Cause::Error, reason)),

@@ -19,6 +19,8 @@ const OF_A_FILE: u32 = 0o600;
 
 /// The right of every user to write.
 const ALL_WRITE: u32 = 0o002;
+/// Users may remove their own files only, as in `/tmp`.
+const STICKY: u32 = 0o1000;
 /// The right of the group to write.
 const GROUP_WRITES: u32 = 0o020;
 
@@ -51,9 +53,7 @@ impl Directory {
             return Err(ErrorKind::NotADirectory.into());
         }
         if metadata.mode() & ALL_WRITE != 0 {
-            let (mode, path) = (metadata.mode() & 0o7777, path.display());
-            let text = format!("every user of this machine may write into it (mode {mode:o}): run `chmod o-w {path}`");
-            return Err(io::Error::new(ErrorKind::PermissionDenied, text));
+            return Err(open_to_all(&path, &metadata));
         }
         Ok(Self(Arc::new(DirectoryPlace { path, handle, device: metadata.dev(), inode: metadata.ino() })))
     }
@@ -97,6 +97,18 @@ impl Directory {
         };
         if file.metadata()?.is_file() { Ok(file) } else { Err(no_regular_file()) }
     }
+}
+
+/// The refusal of a directory that every user may write to. Only the mode of a directory that has the files of a store is advised to be
+/// changed: others, such as `/tmp`, need it.
+fn open_to_all(path: &Path, metadata: &fs::Metadata) -> io::Error {
+    let (mode, shown) = (metadata.mode() & 0o7777, path.display());
+    let advice = match path.join("LOCK").is_file() && mode & STICKY == 0 {
+        true => format!("run `chmod o-w {shown}`"),
+        false => format!("name a directory of its own for the store, such as `{}`", path.join("dq").display()),
+    };
+    let text = format!("every user of this machine may write into it (mode {mode:o}): {advice}");
+    io::Error::new(ErrorKind::PermissionDenied, text)
 }
 
 /// What the text of a lock file begins with.

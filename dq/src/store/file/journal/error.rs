@@ -147,7 +147,7 @@ pub enum OpenError {
 /// What to do about a file of this version.
 fn what_to_use(version: u32, known: u32) -> String {
     if version > known {
-        format!("knows {known} at most: use a newer version of dq")
+        format!("reads {known} at most: use a newer version of dq")
     } else {
         format!("reads version {known}: use the version of dq that wrote it")
     }

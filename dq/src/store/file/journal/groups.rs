@@ -50,7 +50,7 @@ impl Groups {
             Ok(_) if read < HEADER || opened.length < UNIT as u64 => Err(ends_within_its_header(path)),
             Ok(header) if (header.holds, header.first) != (holds, first) => {
                 let (told, at) = (header.holds, header.first);
-                let what = format!("its name says {holds:?} {first}, and its header {told:?} {at}");
+                let what = format!("its name has {holds:?} {first}, and its header {told:?} {at}");
                 Err(OpenError::Foreign { file: path, what })
             }
             Ok(header) => {
@@ -211,11 +211,11 @@ impl Groups {
     pub(super) fn must_be_torn(&mut self, at: u64, later: Option<u64>) -> Result<(), OpenError> {
         self.must_be_whole()?;
         if self.position(self.offset) < self.header.synced {
-            return self.damaged(at, "there is no sound group, but its header says that it was synced");
+            return self.damaged(at, "there is no sound group, but by its header it was synced");
         }
         match later {
             Some(later) => {
-                self.damaged(at, format!("there is no sound group, but the group at {later} says that it was synced"))
+                self.damaged(at, format!("there is no sound group, but by the group at {later} it was synced"))
             }
             None => Ok(()),
         }

@@ -70,7 +70,7 @@ pub(super) fn recover(
     visit: &mut Visit<'_>,
 ) -> Result<Option<Last>, OpenError> {
     if let Some(watermark) = files.lacks_segments() {
-        let what = format!("{} says that the journal came to it", FileName::watermark(watermark));
+        let what = format!("by {} the journal came to it", FileName::watermark(watermark));
         return Err(OpenError::Missing { path: disk.path(), file: FileName::segment(watermark), what });
     }
     if files.segments.is_empty() && files.snapshots.is_empty() {
@@ -87,7 +87,7 @@ pub(super) fn recover(
     for (index, first) in segments.iter().enumerate() {
         let file = Groups::open(disk, Holds::Journal, *first)?;
         if *identity.get_or_insert(file.header.identity) != file.header.identity {
-            let what = "its identity is that of another journal".to_owned();
+            let what = "it has the identity of another journal".to_owned();
             return Err(OpenError::Foreign { file: file.path, what });
         }
         let next = segments.get(index + 1).copied();
@@ -98,7 +98,7 @@ pub(super) fn recover(
         visit(&mut read.file)?;
         last = Some(read);
     }
-    let last = last.expect("the choice of a snapshot includes that of segments");
+    let last = last.expect("the choice of a snapshot includes the segments");
     if last.end() < replay.snapshot_end() {
         let what =
             format!("it ends at position {}, but the snapshot needs it up to {}", last.end(), replay.snapshot_end());
@@ -175,7 +175,7 @@ fn read_segment(
                         // It ends here, before the next one starts.
                         break;
                     }
-                    let what = format!("the next segment says that everything before position {next} was synced");
+                    let what = format!("by the next segment everything before position {next} was synced");
                     return file.damaged(at, format!("there is no sound group, but {what}"));
                 }
                 file.must_be_torn(at, later)?;

@@ -167,7 +167,7 @@ impl Replay {
     }
 
     fn name(&mut self, raw: &RawFrame<'_>) -> Result<(), Problem> {
-        let name = std::str::from_utf8(raw.bytes).map_err(|_| Problem::Damage("the name of a topic is no text"))?;
+        let name = std::str::from_utf8(raw.bytes).map_err(|_| Problem::Damage("the name of a topic is not UTF-8"))?;
         if raw.topic == TopicNumber::NONE || !self.topics.learn(raw.topic, name) {
             return Err(Problem::Damage("a number stands for two topics"));
         }

@@ -156,7 +156,7 @@ impl KeptTopicState {
         let Self { pause, drain, delay, limits } = self;
         let limit = |KeptLimit { kind, value, reason, by, since }| {
             let read = kind.stored(&value).map(|limit| TopicLimit { limit, reason, by, since });
-            aside.extend(read.is_none().then(|| format!("the limit `{kind}`: `{value}` is no value of it")));
+            aside.extend(read.is_none().then(|| format!("the limit `{kind}`: `{value}` is not a value of it")));
             read
         };
         TopicState { pause, drain, delay, limits: limits.into_iter().filter_map(limit).collect() }
