@@ -7,14 +7,15 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::select_ok;
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, select_ok};
 use futures_util::stream::FuturesUnordered;
 use redis::aio::MultiplexedConnection;
 use redis::{
     AsyncConnectionConfig, Cmd, FromRedisValue, Pipeline, RedisConnectionInfo, RedisError, RedisResult, Role, Value,
 };
 use tokio::net::{TcpStream, lookup_host};
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::cluster::{Node, ServerPlace};
 use super::errors::of_connecting;
@@ -22,7 +23,7 @@ use super::sentinel::{Host, Sentinels, Votes, next_in_time};
 use super::source::{Source, Stream};
 use super::stream::{LastByte, timed};
 use super::url::Address;
-use crate::environment::{Boottime, Clock, Task};
+use crate::environment::{Boottime, Clock};
 use crate::store::StoreError;
 use crate::store::step::MAX_LEASE;
 
@@ -41,25 +42,24 @@ pub(super) const ANSWER_WITHIN: Duration = MAX_LEASE.saturating_add(Duration::fr
 /// node.
 const CHECK_PERIOD: Duration = Duration::from_secs(30);
 
-/// A connection, which any number of tasks may use. It closes when its last clone is dropped.
+/// A connection, which any number of tasks may use.
 #[derive(Debug, Clone)]
 pub(super) struct Connection {
     pub(super) client: MultiplexedConnection,
-    /// Cancelled once the connection is gone.
-    pub(super) ended: CancellationToken,
     /// Of a cluster: the server.
     node: Option<Node>,
-    _driver: Arc<Driver>,
 }
 
-/// The task that reads and writes.
-#[derive(Debug)]
-struct Driver(Task);
+/// What reads and writes for a connection. It ends with the connection, which closes when it is dropped.
+pub(super) type Driver = BoxFuture<'static, ()>;
 
-impl Drop for Driver {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
+/// A connection whose driver has a task of its own. It closes when its last clone is dropped.
+#[derive(Debug, Clone)]
+pub(super) struct DrivenConnection {
+    pub(super) connection: Connection,
+    /// Cancelled once the connection is gone.
+    pub(super) ended: CancellationToken,
+    _closes: Arc<DropGuard>,
 }
 
 /// Makes connections to one server.
@@ -90,7 +90,7 @@ impl Connector {
         operation: &'static str,
         config: AsyncConnectionConfig,
         last_byte: LastByte,
-    ) -> Result<Connection, StoreError> {
+    ) -> Result<(Connection, Driver), StoreError> {
         let too_late = Boottime.sleep_until(Boottime.now() + CONNECT_WITHIN);
         let connected = tokio::select! {
             biased;
@@ -103,7 +103,23 @@ impl Connector {
         })
     }
 
-    async fn open(&self, config: AsyncConnectionConfig, last_byte: LastByte) -> RedisResult<Connection> {
+    /// The same, with a task of its own.
+    pub(super) async fn connect_driven(
+        &self,
+        operation: &'static str,
+        config: AsyncConnectionConfig,
+    ) -> Result<DrivenConnection, StoreError> {
+        let (connection, driver) = self.connect(operation, config, LastByte::default()).await?;
+        let (ended, closed) = (CancellationToken::new(), CancellationToken::new());
+        let (guard, closes) = (ended.clone().drop_guard(), Arc::new(closed.clone().drop_guard()));
+        super::spawn(async move {
+            closed.run_until_cancelled(driver).await;
+            drop(guard);
+        });
+        Ok(DrivenConnection { connection, ended, _closes: closes })
+    }
+
+    async fn open(&self, config: AsyncConnectionConfig, last_byte: LastByte) -> RedisResult<(Connection, Driver)> {
         let settings = self.settings().await?;
         let (mut node, mut named) = (self.node.clone(), None);
         let stream = match self.source.stream().await? {
@@ -123,22 +139,18 @@ impl Connector {
             }
         };
         let (client, driver) = MultiplexedConnection::new_with_config(&settings, stream, config).await?;
-        let ended = CancellationToken::new();
-        let guard = ended.clone().drop_guard();
         let lost = node.clone();
-        let driver = super::spawn(async move {
-            driver.await;
-            drop(guard);
+        let mut driver = Box::pin(driver.map(|()| {
             if let Some(node) = lost {
                 node.cluster.doubt(None);
             }
-        });
-        let mut connection = Connection { client, ended, node, _driver: Arc::new(Driver(driver)) };
+        }));
+        let mut connection = Connection { client, node };
         if let Some(sentinels) = &self.address.sentinels {
-            check_master(&mut connection).await?;
+            driven(check_master(&mut connection), &mut driver).await?;
             named.into_iter().for_each(|master| sentinels.used(master));
         }
-        Ok(connection)
+        Ok((connection, driver))
     }
 
     /// Who connects, and to which database.
@@ -179,11 +191,7 @@ impl Connector {
         let stream = self.stream_to_host(host, *port, &LastByte::default()).await?;
         let config = AsyncConnectionConfig::new().set_response_timeout(None);
         let (mut client, driver) = MultiplexedConnection::new_with_config(settings, stream, config).await?;
-        tokio::select! {
-            biased;
-            answer = async { question.query_async(&mut client).await } => answer,
-            () = driver => Err(io::Error::from(io::ErrorKind::ConnectionReset).into()),
-        }
+        driven(question.query_async(&mut client), driver).await
     }
 
     /// A stream to a host. A name may have several addresses, and one that does not answer must not hold up the
@@ -212,6 +220,15 @@ impl Connector {
             return Ok(Box::new(certificates.begin(host, stream).await?));
         }
         Ok(Box::new(stream))
+    }
+}
+
+/// Waits for an answer over a connection whose driver has no task.
+async fn driven<T>(answer: impl Future<Output = RedisResult<T>>, driver: impl Future<Output = ()>) -> RedisResult<T> {
+    tokio::select! {
+        biased;
+        answer = answer => answer,
+        () = driver => Err(io::Error::from(io::ErrorKind::ConnectionReset).into()),
     }
 }
 

@@ -5,19 +5,17 @@
 //! `OrderedConnection` with requests in flight gives them up and retires their line. Requests of it that were sent may
 //! still arrive, and their answers never do; those that were not sent never are.
 
-use std::future::{Future, poll_fn};
+use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::task::{Context, Poll, ready};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::task::Poll;
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
 use redis::Value;
-use tokio::sync::mpsc::error::SendError;
 use tokio::sync::oneshot;
 
-use super::line::{Course, Exchange, Line, Message, Next, QueuedCall, Response, Ticket};
+use super::line::{LineRefusal, LineUse, QueuedCall, TOO_SLOW};
 use super::lines::Lines;
 use super::reply::Reply;
 use super::scripts::ScriptCall;
@@ -44,51 +42,80 @@ struct User {
     slot: Slot,
     lines: fn(&Server) -> &Lines,
     after_break: AfterBreak,
-    course: Arc<Course>,
+    /// The use of the requests in flight, and what became of the line of the last one.
+    last: Mutex<(Weak<LineUse>, LineRefusal)>,
 }
 
 impl Drop for User {
     fn drop(&mut self) {
-        self.course.is_given_up.store(true, Ordering::Release);
-        if self.course.is_taken_back.load(Ordering::Acquire) {
-            return; // nothing of it can leave, so the line, which still connects, serves the next user
+        let Some(line_use) = self.use_in_flight() else { return };
+        line_use.is_given_up.store(true, Ordering::Release);
+        // Nothing that was taken back can leave, so its line, which still connects, serves the next user.
+        if !line_use.is_taken_back() {
+            line_use.line.retire();
         }
-        let line = self.course.lock().line.clone();
-        if let Some(line) = line {
-            line.retire();
+    }
+}
+
+impl User {
+    /// The use of the requests in flight, or a new one.
+    fn line_use(&self) -> Option<Arc<LineUse>> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(line_use) = last.0.upgrade() {
+            return Some(line_use);
         }
+        if last.1.get().is_some() && self.after_break == AfterBreak::Fail {
+            return None;
+        }
+        let line = (self.lines)(&self.shards.of(self.slot)).take();
+        let refusal = Arc::clone(&line.refusal);
+        let line_use = Arc::new(LineUse { line, is_given_up: AtomicBool::default(), is_taken_back: OnceLock::new() });
+        *last = (Arc::downgrade(&line_use), refusal);
+        Some(line_use)
+    }
+
+    fn use_in_flight(&self) -> Option<Arc<LineUse>> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).0.upgrade()
     }
 }
 
 impl OrderedConnection {
     /// A connection over these lines of the server that has this slot.
     pub(super) fn new(shards: Arc<Shards>, slot: Slot, lines: fn(&Server) -> &Lines, after_break: AfterBreak) -> Self {
-        Self(Arc::new(User { shards, slot, lines, after_break, course: Arc::default() }))
+        Self(Arc::new(User { shards, slot, lines, after_break, last: Mutex::default() }))
     }
 
     /// Sends a call. The returned future only waits for the answer; dropping it does not stop the call.
     pub(super) fn ask(&self, call: ScriptCall) -> impl Future<Output = Result<Value, StoreError>> + Send + use<> {
         let operation = call.step.name();
         let (reply, mut answer) = oneshot::channel();
-        let mut direct = self.send(call.complete(), reply);
-        let course = Arc::clone(&self.0.course);
-        poll_fn(move |cx| {
-            if course.is_taken_back.load(Ordering::Acquire) {
-                return Poll::Ready(Err(StoreError::NotSent { operation, reason: TOO_SLOW.into() }));
+        let line_use = self.send(call.complete(), reply);
+        poll_fn(move |cx| match Pin::new(&mut answer).poll(cx) {
+            Poll::Ready(answer) => Poll::Ready(answer.unwrap_or_else(|_| Err(lost(operation)))),
+            Poll::Pending if line_use.upgrade().is_some_and(|line_use| line_use.is_taken_back()) => {
+                Poll::Ready(Err(StoreError::NotSent { operation, reason: TOO_SLOW.into() }))
             }
-            if let Some(direct) = &mut direct {
-                ready!(direct.poll(cx));
-            }
-            Pin::new(&mut answer).poll(cx).map(|answer| answer.unwrap_or_else(|_| Err(lost(operation))))
+            Poll::Pending => Poll::Pending,
         })
     }
 
-    /// Takes back every request, if none can have left because the connection is still being made: each answer is then
+    fn send(&self, call: ScriptCall, reply: oneshot::Sender<Result<Value, StoreError>>) -> Weak<LineUse> {
+        // Dropping `reply` says that the connection was lost.
+        let Some(line_use) = self.0.line_use() else { return Weak::new() };
+        let request = QueuedCall { call, reply, line_use: Arc::clone(&line_use) };
+        if let Err(unsent) = line_use.line.queue.send(request)
+            && let Some(error) = line_use.line.refusal.get()
+        {
+            unsent.0.refuse(error); // the task of the line has ended
+        }
+        Arc::downgrade(&line_use)
+    }
+
+    /// Takes back every request, if none has left because the connection is still being made: each answer is then
     /// [`NotSent`](StoreError::NotSent). Returns whether it did.
     pub(super) fn take_back(&self) -> bool {
-        let course = &self.0.course;
-        let line = course.lock().line.as_ref().map(|line| Arc::clone(&line.state));
-        line.is_some_and(|line| line.take_back(course))
+        let line_use = self.0.use_in_flight();
+        line_use.is_some_and(|line_use| *line_use.is_taken_back.get_or_init(|| true))
     }
 
     /// Sends a call whose answer is a list.
@@ -101,90 +128,9 @@ impl OrderedConnection {
     /// For how long no byte has come over the line of the requests in flight. Zero if every answer is there: the caller may
     /// not have read it yet, and must not take it for late.
     pub(super) fn silent_for(&self) -> Duration {
-        let route = self.0.course.lock();
-        route.line.as_ref().map_or(Duration::ZERO, |line| line.state.last_byte.silent_for())
-    }
-
-    fn send(&self, call: ScriptCall, reply: oneshot::Sender<Result<Value, StoreError>>) -> Option<Direct> {
-        let user = &*self.0;
-        let mut route = user.course.lock();
-        let line = match &route.line {
-            Some(line) => {
-                line.state.began();
-                Arc::clone(line)
-            }
-            None => {
-                let broken = route.last.as_ref().map(|last| last.is_broken());
-                if broken == Some(true) && user.after_break == AfterBreak::Fail {
-                    return None; // dropping `reply` says that the connection was lost
-                }
-                let line = (user.lines)(&user.shards.of(user.slot)).take();
-                route.last = Some(Arc::clone(&line.state));
-                route.line = Some(Arc::clone(&line));
-                line
-            }
-        };
-        route.in_flight += 1;
-        let ticket = Ticket { line: Arc::clone(&line.state), course: Arc::clone(&user.course) };
-        let request = QueuedCall { call, reply, ticket };
-        if user.after_break == AfterBreak::GoOn
-            && let Some(exchange) = line.state.open_exchange()
-        {
-            line.state.used();
-            let sent = Some(exchange.send(request));
-            return Some(Direct { sent, exchange, line: Arc::clone(&line) });
-        }
-        line.state.queues();
-        let unsent = line.queue.send(Message::Call(request)).err();
-        drop(route);
-        // The task of the line has ended. Dropping the request takes the lock.
-        if let Some((SendError(Message::Call(unsent)), error)) = unsent.zip(line.state.refusal.get()) {
-            unsent.refuse(error);
-        }
-        None
+        self.0.use_in_flight().map_or(Duration::ZERO, |line_use| line_use.line.last_byte.silent_for())
     }
 }
-
-/// A request that was sent past the queue of its line.
-struct Direct {
-    /// `None` once the response is there.
-    sent: Option<BoxFuture<'static, Response>>,
-    exchange: Arc<Exchange>,
-    line: Arc<Line>,
-}
-
-impl Direct {
-    /// Ready once the request has its answer, or is left to the line.
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Some(sent) = &mut self.sent else { return Poll::Ready(()) };
-        let response = ready!(sent.as_mut().poll(cx));
-        self.sent = None;
-        let left = match self.exchange.handle(response) {
-            Next::GoOn => return Poll::Ready(()),
-            Next::SendAgain(request) => {
-                self.line.state.queues();
-                Message::Call(*request)
-            }
-            Next::End(error) => Message::End(error),
-        };
-        // If the task of the line has ended, so has the connection.
-        drop(self.line.queue.send(left));
-        Poll::Ready(())
-    }
-}
-
-/// The request keeps its place on the line until its response comes.
-impl Drop for Direct {
-    fn drop(&mut self) {
-        if let Some(sent) = self.sent.take() {
-            drop(self.line.queue.send(Message::Adopt(sent)));
-        }
-    }
-}
-
-/// Why a connection is missing that took longer than its caller waits. A firewall that drops packets is the usual cause.
-const TOO_SLOW: &str = "no connection was made in time (are host and port in the URL right, is it the TLS port if and only if \
-                        the URL begins with rediss://, and does a firewall let this program through?)";
 
 fn lost(operation: &'static str) -> StoreError {
     StoreError::Unavailable { operation, reason: "the connection was lost before the answer came".into() }

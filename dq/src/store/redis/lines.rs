@@ -2,7 +2,7 @@
 //!
 //! What needs order is the requests of one link or one producer (rules 6, 7 and 18), and they need it only while one
 //! of them is in flight: once all are answered, the server has executed all. So a link or producer keeps its line while
-//! a request of it is in flight, and otherwise takes the line with the fewest requests. A large answer holds up the
+//! a request of it is in flight, and otherwise takes the line with the fewest users. A large answer holds up the
 //! topics on its own line only, and the number of connections does not grow with the number of topics.
 //!
 //! A line that a caller gave up is retired: nothing new goes over it, and it closes once nobody waits for an answer
@@ -16,7 +16,8 @@ use tokio::sync::mpsc;
 use super::confirm::Confirm;
 use super::connect::Connector;
 use super::exchange::LineTask;
-use super::line::{Line, LineState, Pool};
+use super::line::{Line, LineRefusal, Pool};
+use super::stream::LastByte;
 
 /// The lines of one purpose.
 #[derive(Debug)]
@@ -34,24 +35,22 @@ impl Lines {
         Self { connector, confirm, most, open: Arc::default() }
     }
 
-    /// The line of the current runtime with the fewest requests in flight: a new one while all are in use and there may be
-    /// more. Counts a request that the caller is about to send.
+    /// The line of the current runtime with the fewest users: a new one while all are in use and there may be more.
     pub(super) fn take(&self) -> Arc<Line> {
         let here = Handle::current().id();
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         // Dropping a line may drop a request, which must not happen under this lock.
-        let broken: Vec<_> = open.extract_if(.., |line| line.state.is_broken()).collect();
+        let broken: Vec<_> = open.extract_if(.., |line| line.refusal.get().is_some()).collect();
         let lines = open.iter().filter(|line| line.runtime == here);
         let count = lines.clone().count();
-        let line = match lines.min_by_key(|line| line.state.in_flight()) {
-            Some(line) if line.state.in_flight() == 0 || count >= self.most => Arc::clone(line),
+        let line = match lines.min_by_key(|line| Arc::strong_count(line)) {
+            Some(line) if Line::is_free(line) || count >= self.most => Arc::clone(line),
             _ => {
                 let line = self.open_line(here);
                 open.push(Arc::clone(&line));
                 line
             }
         };
-        line.state.began();
         drop(open);
         drop(broken);
         line
@@ -59,10 +58,15 @@ impl Lines {
 
     fn open_line(&self, runtime: Id) -> Arc<Line> {
         let (queue, requests) = mpsc::unbounded_channel();
-        let state = Arc::<LineState>::default();
-        let task = LineTask { state: Arc::clone(&state), pool: Arc::downgrade(&self.open) };
-        super::spawn(task.run(Arc::clone(&self.connector), self.confirm, requests));
-        let (pool, connector) = (Arc::downgrade(&self.open), Arc::clone(&self.connector));
-        Arc::new(Line { queue, runtime, state, pool, connector })
+        let (refusal, last_byte, pool) = (LineRefusal::default(), LastByte::default(), Arc::downgrade(&self.open));
+        let task = LineTask {
+            refusal: Arc::clone(&refusal),
+            last_byte: last_byte.clone(),
+            pool: pool.clone(),
+            requests,
+            is_unused: false,
+        };
+        super::spawn(task.run(Arc::clone(&self.connector), self.confirm));
+        Arc::new(Line { queue, runtime, refusal, last_byte, pool, connector: Arc::clone(&self.connector) })
     }
 }

@@ -139,10 +139,10 @@ impl Server {
     ) -> Result<T, StoreError> {
         let mut is_repeat = false;
         loop {
-            let connection = self.queries.get(operation).await?;
+            let driven = self.queries.get(operation).await?;
             // Without an answer the next request makes a new connection.
-            let given_up = connection.ended.clone().drop_guard();
-            let answer = match send(connection).await {
+            let given_up = driven.ended.clone().drop_guard();
+            let answer = match send(driven.connection.clone()).await {
                 Err(Failure::Broken(_)) if !is_repeat => {
                     is_repeat = true;
                     continue;

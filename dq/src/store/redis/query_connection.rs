@@ -9,12 +9,11 @@ use redis::AsyncConnectionConfig;
 use tokio::runtime::{Handle, Id};
 use tokio::sync::Mutex;
 
-use super::connect::{ANSWER_WITHIN, Connection, Connector};
-use super::stream::LastByte;
+use super::connect::{ANSWER_WITHIN, Connector, DrivenConnection};
 use crate::store::StoreError;
 
 /// The connection of a runtime, once it exists.
-type OfRuntime = Arc<Mutex<Option<Connection>>>;
+type OfRuntime = Arc<Mutex<Option<DrivenConnection>>>;
 
 /// The shared connections to one server.
 #[derive(Debug)]
@@ -33,21 +32,21 @@ impl QueryConnection {
         let here = Handle::current().id();
         if !open.contains_key(&here) {
             // A connection ends with its runtime.
-            let has_ended = |known: &Connection| known.ended.is_cancelled();
+            let has_ended = |known: &DrivenConnection| known.ended.is_cancelled();
             open.retain(|_, known| known.try_lock().map_or(true, |known| !known.as_ref().is_some_and(has_ended)));
         }
         Arc::clone(open.entry(here).or_default())
     }
 
     /// The connection of this runtime, or a new one if that has ended. A caller ends one that it gives up.
-    pub(super) async fn get(&self, operation: &'static str) -> Result<Connection, StoreError> {
+    pub(super) async fn get(&self, operation: &'static str) -> Result<DrivenConnection, StoreError> {
         let of_runtime = self.of_this_runtime();
         let mut slot = of_runtime.lock().await;
         if let Some(known) = slot.take().filter(|known| !known.ended.is_cancelled()) {
             return Ok(slot.insert(known).clone());
         }
         let config = AsyncConnectionConfig::new().set_response_timeout(Some(ANSWER_WITHIN));
-        let new = self.connector.connect(operation, config, LastByte::default()).await?;
+        let new = self.connector.connect_driven(operation, config).await?;
         Ok(slot.insert(new).clone())
     }
 }

@@ -14,10 +14,9 @@ use tokio::sync::{mpsc, watch};
 
 use super::{Subscribe, Subscriber, signal_of};
 use crate::environment::{Boottime, Clock, TokioClock, doubled};
-use crate::store::redis::connect::{Connection, Connector, send};
+use crate::store::redis::connect::{Connector, DrivenConnection, send};
 use crate::store::redis::errors::{Failure, classify, of_command};
 use crate::store::redis::slots::{Slot, SlotMap};
-use crate::store::redis::stream::LastByte;
 use crate::store::{Signal, StoreError};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
@@ -47,7 +46,7 @@ pub(super) struct SubscriptionTask {
 }
 
 /// A connection, and what the server pushes over it.
-type Pushing = (Connection, mpsc::UnboundedReceiver<PushInfo>);
+type Pushing = (DrivenConnection, mpsc::UnboundedReceiver<PushInfo>);
 
 /// Waits until slots have moved.
 async fn next_move(moves: &mut Option<watch::Receiver<SlotMap>>) {
@@ -122,12 +121,12 @@ impl SubscriptionTask {
     /// Checks that the connection still works.
     async fn ping(&mut self) {
         self.prune().await;
-        let Some((connection, _)) = &mut self.connection else { return };
+        let Some((driven, _)) = &mut self.connection else { return };
         let within = ANSWER_WITHIN.min(self.connector.check_period);
         let (ping, over) = (redis::cmd("PING"), Boottime.sleep_until(Boottime.now() + within));
         let works = tokio::select! {
             biased;
-            answer = send(connection, &ping) => {
+            answer = send(&mut driven.connection, &ping) => {
                 // Any answer will do, even an error.
                 !answer.is_err_and(|error| matches!(classify("signals", None, &error), Failure::Broken(_)))
             }
@@ -183,7 +182,7 @@ impl SubscriptionTask {
         let (pushes, pushed) = mpsc::unbounded_channel();
         self.channels.clear();
         let config = AsyncConnectionConfig::new().set_response_timeout(Some(SUBSCRIBED_WITHIN)).set_push_sender(pushes);
-        self.connection = Some((self.connector.connect("signals", config, LastByte::default()).await?, pushed));
+        self.connection = Some((self.connector.connect_driven("signals", config).await?, pushed));
         self.connected_at = Boottime.now();
         self.received_at = self.connected_at;
         let wanted: Vec<_> = self.subscribers.iter().flat_map(|subscriber| subscriber.channels.clone()).collect();
@@ -217,12 +216,12 @@ impl SubscriptionTask {
     /// Subscribes the connection to those of these channels that are new.
     async fn subscribe(&mut self, wanted: &[String]) -> Result<(), StoreError> {
         let new: BTreeSet<_> = wanted.iter().filter(|channel| !self.channels.contains(*channel)).cloned().collect();
-        let Some((connection, _)) = &mut self.connection else { return Ok(()) };
+        let Some((driven, _)) = &mut self.connection else { return Ok(()) };
         if new.is_empty() {
             return Ok(());
         }
         let names: Vec<_> = new.iter().collect();
-        if let Err(error) = connection.client.subscribe(&names).await {
+        if let Err(error) = driven.connection.client.subscribe(&names).await {
             let is_broken = matches!(classify("signals", None, &error), Failure::Broken(_));
             let error = of_command("signals", &error);
             // Other subscriptions go on when the user may not listen to these channels.
@@ -240,8 +239,8 @@ impl SubscriptionTask {
         self.subscribers.retain(|subscriber| !subscriber.feed.is_closed());
         let wanted: BTreeSet<_> = self.subscribers.iter().flat_map(|subscriber| &subscriber.channels).collect();
         let unwanted: Vec<_> = self.channels.iter().filter(|channel| !wanted.contains(channel)).cloned().collect();
-        let Some((connection, _)) = &mut self.connection else { return };
-        if !unwanted.is_empty() && connection.client.unsubscribe(&unwanted).await.is_err() {
+        let Some((driven, _)) = &mut self.connection else { return };
+        if !unwanted.is_empty() && driven.connection.client.unsubscribe(&unwanted).await.is_err() {
             self.connection = None;
         }
         self.channels.retain(|channel| !unwanted.contains(channel));
