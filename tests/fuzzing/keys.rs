@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use dq::Provider;
 use dq::context::ContextFactory;
-use dq::inspect::FindingCode;
 use dq::store::redis::RedisStore;
 use dq_tests::redis::ask;
 use serde_json::json;
@@ -133,11 +132,7 @@ async fn repaired(provider: &Provider) -> Result<(), String> {
     for _ in 0..ROUNDS {
         let mut doctor = provider.inspect().doctor(Some("t")).map_err(|error| error.to_string())?;
         while doctor.step().await.map_err(|error| format!("the doctor fails: {error}"))?.is_some() {}
-        // Two records of a job that differ are left to people, and with them which of them is right.
-        let left_to_people = |id: &Option<String>| {
-            doctor.findings().iter().any(|is| is.code == FindingCode::SeveralRecords && is.id == *id)
-        };
-        let more = doctor.findings().iter().find(|is| is.repair.is_some() && !left_to_people(&is.id));
+        let more = doctor.findings().iter().find(|is| is.repair.is_some());
         let Some(more) = more else { return Ok(()) };
         left = format!("{more:?}");
         while doctor.next_repair().is_some() {

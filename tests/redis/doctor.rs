@@ -22,12 +22,19 @@ struct Corruption {
     id: &'static str,
     /// The commands of another program.
     commands: &'static [&'static [&'static str]],
+    /// What the text of the finding has.
+    says: &'static str,
     /// A job and its state after the repair.
     after: Option<(&'static str, State)>,
 }
 
 const fn finds(code: FindingCode, id: &'static str, commands: &'static [&'static [&'static str]]) -> Corruption {
-    Corruption { code, id, commands, after: None }
+    Corruption { code, id, commands, says: "", after: None }
+}
+
+/// A row that a hand has written, so that it does not fit a record.
+const fn foreign(id: &'static str, says: &'static str, commands: &'static [&'static [&'static str]]) -> Corruption {
+    Corruption { says, ..finds(FindingCode::ForeignChange, id, commands) }
 }
 
 impl Corruption {
@@ -44,29 +51,10 @@ const EVAL_NOT_JSON: &str =
 const EVAL_ENTRY: &str =
     "return redis.call('ZREM', KEYS[1], redis.call('ZRANGE', KEYS[1], '[one\\0w', '(one\\0x', 'BYLEX')[2])";
 
-const CORRUPTIONS: [Corruption; 20] = [
+const CORRUPTIONS: [Corruption; 14] = [
     finds(FindingCode::FenceTooLarge, "fence", &[&["HSET", "dq:{shop:t}:meta", "fence", "9007199254740992"]]),
     finds(FindingCode::FenceTooLarge, "fence", &[&["HSET", "dq:{shop:t}:meta", "fence", "a fence"]]),
     finds(FindingCode::JobWithoutPlace, "b", &[&["ZREM", "dq:{shop:t}:delayed", "b"]]).leaves("b", State::Dead),
-    finds(FindingCode::PlaceWithoutJob, "ghost", &[&["ZADD", "dq:{shop:t}:unacked", "5", "ghost"]]),
-    finds(FindingCode::RowWithoutJob, "ghost-row", &[&["HSET", "dq:{shop:t}:running:n", "ghost-row", "1:2"]]),
-    finds(FindingCode::SeveralPlaces, "c", &[&["ZADD", "dq:{shop:t}:dead", "5", "c"]]).leaves("c", State::Delayed),
-    finds(
-        FindingCode::SeveralPlaces,
-        "runs",
-        &[
-            &["ZADD", "dq:{shop:t}:delayed", "5", "runs"],
-            &["HSET", "dq:{shop:t}:running:m", "runs", "1:2"],
-            &["ZADD", "dq:{shop:t}:leases", "5", "m"],
-        ],
-    )
-    .leaves("runs", State::Running),
-    finds(
-        FindingCode::SeveralRecords,
-        "far",
-        &[&["EVAL", EVAL_NEAR_TOO, "2", "dq:{shop:t}:jobs", "dq:{shop:t}:far-jobs"]],
-    )
-    .leaves("far", State::Delayed),
     finds(FindingCode::RowsWithoutLease, "n", &[&["DEL", "dq:{shop:t}:leases"]]).leaves("runs", State::Running),
     finds(FindingCode::LeaseWithoutRows, "idle", &[&["ZADD", "dq:{shop:t}:leases", "5", "idle"]]),
     finds(FindingCode::MangledRecord, "d", &[&["HSET", "dq:{shop:t}:jobs", "d", "rubbish"]]).leaves("d", State::Dead),
@@ -78,17 +66,44 @@ const CORRUPTIONS: [Corruption; 20] = [
         .leaves("dq:schedule:nightly", State::Delayed),
     finds(FindingCode::NotInGroup, "second", &[&["EVAL", EVAL_ENTRY, "1", "dq:{shop:t}:grouped"]])
         .leaves("second", State::Delayed),
-    finds(FindingCode::LeftoverEntry, "ghost", &[&["HSET", "dq:{shop:t}:crashes", "ghost", "3"]]),
     finds(FindingCode::NoExpiry, "dq:{shop:t}:sequence:n", &[&["PERSIST", "dq:{shop:t}:sequence:n"]]),
     finds(FindingCode::NoExpiry, "dq:{shop:t}:taken", &[&["ZADD", "dq:{shop:t}:taken", "1", "a"]]),
     finds(FindingCode::TopicNotListed, "t", &[&["DEL", "dq:{shop}:topics"]]),
 ];
 
-/// The same with what an earlier job of the id left: it must not take hold of the far job, which was added since.
-const LEFT_OF_FAR: [Corruption; 2] = [
-    finds(
-        FindingCode::LeftoverEntry,
+/// What only a hand can do. What an earlier job of an id left must not take hold of the far job, which was added since.
+const FOREIGN: [Corruption; 10] = [
+    foreign("ghost", "record is gone is still in: `unacked`", &[&["ZADD", "dq:{shop:t}:unacked", "5", "ghost"]]),
+    foreign(
+        "ghost-row",
+        "record is gone is still in: `running` of node n",
+        &[&["HSET", "dq:{shop:t}:running:n", "ghost-row", "1:2"]],
+    ),
+    foreign("ghost-entry", "still in: `crashes`", &[&["HSET", "dq:{shop:t}:crashes", "ghost-entry", "3"]]),
+    foreign("ghost-event", "still in: `broadcasts`", &[&["ZADD", "dq:{shop:t}:broadcasts", "9e15", "ghost-event"]]),
+    foreign("c", "in several places: `delayed`, `dead`", &[&["ZADD", "dq:{shop:t}:dead", "5", "c"]])
+        .leaves("c", State::Delayed),
+    foreign(
+        "runs",
+        "in several places: `delayed`, `running`, `running`",
+        &[
+            &["ZADD", "dq:{shop:t}:delayed", "5", "runs"],
+            &["HSET", "dq:{shop:t}:running:m", "runs", "1:2"],
+            &["ZADD", "dq:{shop:t}:leases", "5", "m"],
+        ],
+    )
+    .leaves("runs", State::Running),
+    foreign(
+        "jobs/far",
+        "bytes: the job has another record, in `jobs` or in `far-jobs`",
+        &[&["EVAL", EVAL_NEAR_TOO, "2", "dq:{shop:t}:jobs", "dq:{shop:t}:far-jobs"]],
+    )
+    .leaves("far", State::Delayed),
+    foreign("jobs/far", "`jobs` has a row of 17 bytes", &[&["HSET", "dq:{shop:t}:jobs", "far", "another record"]])
+        .leaves("far", State::Delayed),
+    foreign(
         "far",
+        "record is gone is still in: `metadata`, `pending`, `crashes`",
         &[
             &["HSET", "dq:{shop:t}:metadata", "far", "of another"],
             &["HSET", "dq:{shop:t}:pending", "far", "d:"],
@@ -96,7 +111,7 @@ const LEFT_OF_FAR: [Corruption; 2] = [
         ],
     )
     .leaves("far", State::Delayed),
-    finds(FindingCode::RowWithoutJob, "far", &[&["HSET", "dq:{shop:t}:running:n", "far", "1:2"]])
+    foreign("far", "still in: `running`", &[&["HSET", "dq:{shop:t}:running:n", "far", "1:2"]])
         .leaves("far", State::Delayed),
 ];
 
@@ -197,6 +212,12 @@ pub async fn is_whole(topic: &Topic) {
     assert_eq!(all.iter().map(String::as_str).collect::<Vec<_>>(), JOBS);
 }
 
+/// What was set aside of a key of the topic under this field.
+pub fn set_aside(server: &RedisServer, key: &str, field: &str) -> String {
+    let find = "return redis.call('HGET', redis.call('KEYS', ARGV[1])[1], ARGV[2])";
+    server.command(&["EVAL", find, "0", &format!("dq:set-aside:*:{key}"), field])
+}
+
 #[tokio::test]
 async fn a_sound_topic_gives_no_finding() {
     let (server, topic) = sound().await;
@@ -212,7 +233,7 @@ async fn a_sound_topic_gives_no_finding() {
 
 #[tokio::test]
 async fn each_corruption_is_found_by_its_code_and_repaired_without_the_loss_of_a_job() {
-    for corruption in CORRUPTIONS.into_iter().chain(LEFT_OF_FAR) {
+    for corruption in CORRUPTIONS.into_iter().chain(FOREIGN) {
         let (server, topic) = sound().await;
         for command in corruption.commands {
             server.command(command);
@@ -221,9 +242,13 @@ async fn each_corruption_is_found_by_its_code_and_repaired_without_the_loss_of_a
         let findings = examined(&mut doctor).await;
         let wanted = (corruption.code, corruption.id);
         assert_eq!(codes(&findings), [wanted], "{findings:#?}");
+        assert!(findings[0].text.contains(corruption.says), "{}", findings[0].text);
         assert!(repair(&mut doctor).await > 0, "{wanted:?}");
         assert_eq!(found(&server).await, [], "{wanted:?}");
         is_whole(&topic).await;
+        if let Some((key, field)) = corruption.id.split_once('/') {
+            assert_ne!(set_aside(&server, key, field), "", "{wanted:?}: what goes is kept");
+        }
         if let Some((name, state)) = corruption.after {
             let job = stored(&topic, name).await.unwrap();
             assert_eq!(job.place.state(), state, "{wanted:?}");
@@ -259,7 +284,8 @@ const APART: [FindingCode; 3] = [FindingCode::RowsWithoutLease, FindingCode::Wro
 #[tokio::test]
 async fn corruptions_beside_each_other_are_all_repaired_and_every_job_runs_or_says_why_not() {
     let (server, topic) = sound().await;
-    let together: Vec<_> = CORRUPTIONS.iter().filter(|corruption| !APART.contains(&corruption.code)).collect();
+    let together: Vec<_> =
+        CORRUPTIONS.iter().chain(&FOREIGN[..7]).filter(|corruption| !APART.contains(&corruption.code)).collect();
     for command in together.iter().flat_map(|corruption| corruption.commands) {
         server.command(command);
     }

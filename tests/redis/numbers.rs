@@ -143,7 +143,7 @@ async fn every_script_calculates_exactly_with_fences_up_to_the_last_one() {
         server.command(&["HSET", "dq:{shop:t}:running:m", "a", &format!("{}:1", last + 4)]);
         server.command(&["ZADD", "dq:{shop:t}:leases", "5", "m"]);
         let twice = Mismatch {
-            code: FindingCode::SeveralPlaces,
+            code: FindingCode::ForeignChange,
             topic: topic.key.topic.clone(),
             id: "a".into(),
             detail: "rr".into(),

@@ -3,7 +3,7 @@
 use dq::inspect::FindingCode;
 use dq::job::State;
 
-use super::doctor::{codes, examined, found, inspector, is_whole, repair, sound, stored};
+use super::doctor::{codes, examined, found, inspector, is_whole, repair, set_aside, sound, stored};
 
 #[tokio::test]
 async fn a_note_that_another_version_has_written_since_is_left_as_it_is() {
@@ -23,7 +23,7 @@ async fn a_run_of_a_node_without_a_lease_is_seen_by_every_repair() {
     server.command(&["ZADD", "dq:{shop:t}:delayed", "9999999999999", "runs"]);
     let mut doctor = inspector(&server).doctor(None).unwrap();
     let findings = examined(&mut doctor).await;
-    assert_eq!(codes(&findings), [(FindingCode::RowsWithoutLease, "n"), (FindingCode::SeveralPlaces, "runs")]);
+    assert_eq!(codes(&findings), [(FindingCode::RowsWithoutLease, "n"), (FindingCode::ForeignChange, "runs")]);
     assert!(doctor.repair().await.unwrap().unwrap().done);
     server.command(&["DEL", "dq:{shop:t}:leases"]);
     assert!(doctor.repair().await.unwrap().unwrap().done);
@@ -52,7 +52,7 @@ async fn a_replacement_that_waits_for_a_job_without_a_record_takes_its_place() {
     server.command(&["HDEL", "dq:{shop:t}:jobs", "replaced"]);
     let mut doctor = inspector(&server).doctor(None).unwrap();
     let findings = examined(&mut doctor).await;
-    assert_eq!(codes(&findings), [(FindingCode::LeftoverEntry, "replaced"), (FindingCode::RowWithoutJob, "replaced")]);
+    assert_eq!(codes(&findings), [(FindingCode::ForeignChange, "replaced")]);
     assert!(repair(&mut doctor).await > 0);
     let again = found(&server).await;
     assert!(again.iter().all(|finding| finding.code == FindingCode::NoListener), "{again:?}");
@@ -73,34 +73,33 @@ async fn a_key_of_a_wrong_type_is_set_aside_with_what_is_in_it() {
 }
 
 #[tokio::test]
-async fn a_job_with_two_records_that_differ_keeps_both_and_one_place() {
+async fn a_second_record_of_a_job_in_several_places_is_set_aside_and_kept_there() {
     let (server, topic) = sound().await;
     server.command(&["HSET", "dq:{shop:t}:far-jobs", "b", "123456another record"]);
     server.command(&["ZADD", "dq:{shop:t}:dead", "5", "b"]);
     server.command(&["ZADD", "dq:{shop:t}:broadcasts", "5", "b"]);
     server.command(&["HDEL", "dq:{shop:t}:broadcast-jobs", "b"]);
     let mut doctor = inspector(&server).doctor(None).unwrap();
-    examined(&mut doctor).await;
-    repair(&mut doctor).await;
-    let left = found(&server).await;
-    assert!(left.iter().all(|finding| finding.code != FindingCode::SeveralPlaces), "{left:#?}");
-    assert!(left.iter().all(|finding| finding.code != FindingCode::PlaceWithoutJob), "{left:#?}");
-    assert!(codes(&left).contains(&(FindingCode::SeveralRecords, "b")), "{left:#?}");
-    assert_eq!(server.command(&["HGET", "dq:{shop:t}:far-jobs", "b"]), "123456another record");
-    drop(topic);
+    let wanted = [(FindingCode::ForeignChange, "far-jobs/b"), (FindingCode::ForeignChange, "b")];
+    let findings = examined(&mut doctor).await;
+    assert_eq!(codes(&findings), wanted);
+    assert!(findings[1].text.ends_with("in several places: `delayed`, `dead`, `broadcasts`"), "{findings:?}");
+    assert_eq!(repair(&mut doctor).await, 2);
+    assert_eq!(found(&server).await, []);
+    assert_eq!(set_aside(&server, "far-jobs", "b"), "123456another record");
+    is_whole(&topic).await;
+    assert_eq!(stored(&topic, "b").await.unwrap().place.state(), State::Delayed);
 }
 
 #[tokio::test]
 async fn what_a_repair_cannot_decide_is_left_to_a_hand() {
     let (server, topic) = sound().await;
-    server.command(&["HSET", "dq:{shop:t}:jobs", "far", "another record"]);
     server.command(&["ZREM", "dq:{shop:t}:broadcasts", "b"]);
     let mut doctor = inspector(&server).doctor(None).unwrap();
     let findings = examined(&mut doctor).await;
-    let wanted = [(FindingCode::SeveralRecords, "far"), (FindingCode::BroadcastWithoutPlace, "b")];
+    let wanted = [(FindingCode::BroadcastWithoutPlace, "b")];
     assert_eq!(codes(&findings), wanted);
     assert_eq!(repair(&mut doctor).await, 0);
     assert_eq!(codes(&found(&server).await), wanted);
-    assert_eq!(server.command(&["HGET", "dq:{shop:t}:jobs", "far"]), "another record");
     drop(topic);
 }

@@ -44,7 +44,7 @@ async fn what_is_no_follow_up_in_an_outbox_holds_up_none_and_is_set_aside() {
     node.shutdown(Duration::ZERO).await;
     let mut doctor = inspector(&server).doctor(None).unwrap();
     let findings = examined(&mut doctor).await;
-    let rows: Vec<_> = findings.iter().filter(|finding| finding.code == FindingCode::UnreadableRow).collect();
+    let rows: Vec<_> = findings.iter().filter(|finding| finding.code == FindingCode::ForeignChange).collect();
     assert_eq!(rows.len(), NO_ENTRIES.len(), "{findings:#?}");
     assert!(rows.iter().all(|finding| finding.severity == Severity::Error), "{rows:#?}");
     assert!(rows.iter().any(|finding| finding.id.as_deref() == Some("outbox/second\\x00a number\\x00")), "{rows:#?}");
@@ -56,7 +56,7 @@ async fn what_is_no_follow_up_in_an_outbox_holds_up_none_and_is_set_aside() {
         assert_eq!(server.command(&["EVAL", aside, "0", member]), ":1", "{member:?} is kept");
     }
     let again = found(&server).await;
-    assert!(again.iter().all(|finding| finding.code != FindingCode::UnreadableRow), "{again:#?}");
+    assert!(again.iter().all(|finding| finding.code != FindingCode::ForeignChange), "{again:#?}");
 }
 
 /// Another program has given members a score, so that a range by name does not find them, or what is behind them.
@@ -98,7 +98,7 @@ async fn a_follow_up_that_cannot_be_read_is_passed_over_and_counted_and_stays_un
     node.shutdown(Duration::ZERO).await;
     let mut doctor = inspector(&server).doctor(Some("first")).unwrap();
     let findings = examined(&mut doctor).await;
-    let lost = findings.iter().find(|finding| finding.code == FindingCode::UnreadableRow).unwrap();
+    let lost = findings.iter().find(|finding| finding.code == FindingCode::ForeignChange).unwrap();
     assert!(lost.text.contains("a follow-up for topic second at position 7 cannot be read"), "{lost}");
     assert_eq!(repair(&mut doctor).await, 1);
     assert_eq!(server.command(&["EXISTS", "dq:{shop:first}:outbox"]), ":0");
@@ -126,7 +126,7 @@ async fn a_follow_up_above_all_positions_is_passed_over_and_set_aside() {
     node.shutdown(Duration::ZERO).await;
     let mut doctor = inspector(&server).doctor(Some("first")).unwrap();
     let findings = examined(&mut doctor).await;
-    let rows: Vec<_> = findings.iter().filter(|finding| finding.code == FindingCode::UnreadableRow).collect();
+    let rows: Vec<_> = findings.iter().filter(|finding| finding.code == FindingCode::ForeignChange).collect();
     assert!(rows.len() == 1 && rows[0].text.contains(position), "{findings:#?}");
     assert_eq!(repair(&mut doctor).await, 1);
     assert_eq!(server.command(&["EXISTS", "dq:{shop:first}:outbox"]), ":0");
@@ -243,7 +243,7 @@ async fn a_row_of_sets_that_is_none_ends_no_list_and_the_doctor_continues_with_t
     assert_eq!(good.counts.acked, 1);
     let mut doctor = inspector(&server).doctor(None).unwrap();
     let findings = examined(&mut doctor).await;
-    let rows: Vec<_> = findings.iter().filter(|finding| finding.code == FindingCode::UnreadableRow).collect();
+    let rows: Vec<_> = findings.iter().filter(|finding| finding.code == FindingCode::ForeignChange).collect();
     let of = |topic: &str| rows.iter().filter(|finding| finding.topic.as_ref().unwrap().as_str() == topic).count();
     assert_eq!((of("t"), of("u")), (4, 1), "{findings:#?}");
     assert_eq!(repair(&mut doctor).await, 5);
@@ -362,7 +362,7 @@ async fn each_row_that_cannot_be_read_is_named_and_set_aside_and_stops_no_step()
         topic.command(dq::store::CommandKind::Delete, "more").await;
         let mut doctor = inspector(&server).doctor(None).unwrap();
         let findings = examined(&mut doctor).await;
-        let rows: Vec<_> = findings.iter().filter(|finding| finding.code == FindingCode::UnreadableRow).collect();
+        let rows: Vec<_> = findings.iter().filter(|finding| finding.code == FindingCode::ForeignChange).collect();
         let named: Vec<_> = rows.iter().map(|finding| finding.id.as_deref().unwrap()).collect();
         // What only a step wrote of it is gone or right by now.
         assert!(named == [wanted] || named.is_empty() && wanted.starts_with("far/"), "{wanted}: {findings:#?}");
@@ -372,7 +372,7 @@ async fn each_row_that_cannot_be_read_is_named_and_set_aside_and_stops_no_step()
         examined(&mut again).await;
         repair(&mut again).await;
         let left = found(&server).await;
-        assert!(left.iter().all(|finding| finding.code != FindingCode::UnreadableRow), "{wanted}: {left:#?}");
+        assert!(left.iter().all(|finding| finding.code != FindingCode::ForeignChange), "{wanted}: {left:#?}");
     }
 }
 
@@ -412,7 +412,7 @@ async fn a_lease_whose_node_is_no_text_stops_no_scan() {
     topic.store.overview(&topic.key, 10).await.unwrap();
     let mut doctor = inspector(&server).doctor(None).unwrap();
     let findings = examined(&mut doctor).await;
-    assert_eq!(codes(&findings), [(FindingCode::UnreadableRow, "leases/\\xff\\xfe")], "{findings:#?}");
+    assert_eq!(codes(&findings), [(FindingCode::ForeignChange, "leases/\\xff\\xfe")], "{findings:#?}");
     assert_eq!(repair(&mut doctor).await, 1);
     assert_eq!(found(&server).await, []);
 }

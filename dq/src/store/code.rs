@@ -105,40 +105,33 @@ codes! {
     NotesBehind "notes-behind" Error "write it" EVICTED;
     /// A node holds jobs and has no lease. The id is the node.
     RowsWithoutLease "rows-without-lease" Error
-        "give it a lease of a minute: if it lives it renews the lease, otherwise its jobs go to other nodes" FIND_WHO;
+        "give it a lease of a minute: if it lives it renews the lease, otherwise its jobs go to other nodes" EVICTED;
     /// A node has a lease and holds no job. The id is the node.
-    LeaseWithoutRows "lease-without-rows" Warning "remove the lease; a node that holds a job has one again" FIND_WHO;
-    /// A job is in several places. The detail has the places.
-    SeveralPlaces "several-places" Error
-        "keep the newest run, otherwise the first of these places, and remove the job from the others" FIND_WHO;
-    /// A job has two records.
-    SeveralRecords "several-records" Error "if both are the same, keep the one that has a place; otherwise leave both"
-        "if they differ, compare both with HGET and remove one with HDEL";
+    LeaseWithoutRows "lease-without-rows" Warning "remove the lease; a node that holds a job has one again" EVICTED;
+    /// A key has a row that no record explains, or that cannot be read: another program, or a later version of dq, wrote or removed it. The
+    /// id is the job, or the key and the beginning of the row; the detail says what is wrong.
+    ForeignChange "foreign-change" Error
+        "put the job where its record says, or move the row into a hash whose name begins with `set-aside:` after the prefix of dq; a `file:` store keeps it where it is"
+        "if a later version of dq wrote the row, use that version; otherwise find out which program changes keys of dq, and set `maxmemory-policy` to `noeviction`";
     /// A job has a record and no place.
     JobWithoutPlace "job-without-place" Error
         "put it back: UNACKED if it was parked, otherwise DEAD with the cause `place lost`"
         "requeue it after the repair if it should run";
     /// A job that is due much later is missing in the tree of such jobs.
     FarWithoutLeaf "far-without-leaf" Error "let it wait in `delayed` under its due time" EVICTED;
-    /// A place names a job that has no record. The detail has the places.
-    PlaceWithoutJob "place-without-job" Warning "remove its id from the place" FIND_WHO;
-    /// A node holds a job that has no record. The detail is the node.
-    RowWithoutJob "row-without-job" Warning "remove its id from what the node holds" FIND_WHO;
     /// A broadcast has a record and no due time.
     BroadcastWithoutPlace "broadcast-without-place" Error ""
         "publish it again if it still matters, then remove its field from `broadcast-jobs` with HDEL";
     /// A job waits for others of its group, and the group does not know it.
     NotInGroup "not-in-group" Error "let it wait in its group again" EVICTED;
     /// A schedule is missing in the list of schedules.
-    ScheduleNotListed "schedule-not-listed" Warning "enter it into the list" FIND_WHO;
+    ScheduleNotListed "schedule-not-listed" Warning "enter it into the list" EVICTED;
     /// The program that looks cannot read a schedule, so it does not tick.
     ScheduleUnreadable "schedule-unreadable" Error ""
         "add the schedule again with a line and a zone that this version of dq reads, or use the version that wrote it";
     /// A schedule waits for a tick that was computed while the clock of the store was ahead. The id is the job that keeps it.
     ScheduleAhead "schedule-ahead" Error "let it wait for its next tick by the clock of the store"
         "let NTP set the clocks of all servers; resume the schedule, or add it again, if it should not wait";
-    /// A key keeps something of a job that does not exist. The detail has the keys.
-    LeftoverEntry "leftover-entry" Warning "remove that field" FIND_WHO;
     /// A key that should expire does not. The id is the key.
     NoExpiry "no-expiry" Warning "let it expire: a day from now for a node, an hour for a producer, a month for ids that stay taken" FIND_WHO;
     /// A record cannot be read.
@@ -150,9 +143,6 @@ codes! {
     /// The last fence of a topic is above the largest that an import may bring. The detail is its value.
     FenceTooLarge "fence-too-large" Error "let the next fence follow the clock again; it is smaller than those of the last runs"
         "find out which program wrote it; lower the fences in your own databases with the repair, or they refuse every later run";
-    /// A row of a topic cannot be read. The id is the key and the beginning of the row.
-    UnreadableRow "unreadable-row" Error "move it into a hash whose name begins with `set-aside:` after the prefix of dq; a `file:` store keeps it where it is"
-        "if a later version of dq wrote it, use that version; otherwise find out which program changes keys of dq";
     /// A payload is not JSON.
     NotJson "not-json" Error "make the job DEAD with the cause `decode`; its bytes stay as its payload"
         "give it a payload that decodes with `update`, or delete it";

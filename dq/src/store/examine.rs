@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::FindingCode;
-use super::outbox::OutboxPosition;
+use super::outbox::{OutboxEntry, OutboxPosition};
 use crate::job::{Cause, JobId, Metadata, NodeId, Record, State, TopicName};
 
 /// How many entries of a topic one `examine` looks at, about.
@@ -42,9 +42,9 @@ pub struct Examine {
     pub nodes: Vec<NodeId>,
 }
 
-/// A row of a topic that this version of dq cannot read: another program wrote it, or a later version.
+/// A row of a topic that another program wrote, or a later version of dq.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UnreadableRow {
+pub struct ForeignRow {
     /// The topic.
     pub topic: TopicName,
     /// The key that has it, without what the names of all keys of the topic begin with.
@@ -53,8 +53,19 @@ pub struct UnreadableRow {
     pub name: Bytes,
     /// Its value or score.
     pub value: Bytes,
-    /// For which topic it is, and its position, if it is a follow-up in the outbox.
-    pub follow_up: Option<(TopicName, u64)>,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+impl ForeignRow {
+    /// What is wrong with a row that this version of dq cannot read. A follow-up among them is lost, unless a version that can read it brings
+    /// it to its topic.
+    pub(crate) fn unread(follow_up: Option<&OutboxEntry>) -> String {
+        follow_up.map_or("it cannot be read, and dq passes it over".into(), |OutboxEntry { target, position, .. }| {
+            let at = position.at;
+            format!("a follow-up for topic {target} at position {at} cannot be read, so it does not arrive; later ones pass it")
+        })
+    }
 }
 
 /// A page of what a store found.
@@ -62,8 +73,8 @@ pub struct UnreadableRow {
 pub struct Examined {
     /// What does not agree.
     pub mismatches: Vec<Mismatch>,
-    /// What cannot be read.
-    pub unreadable: Vec<UnreadableRow>,
+    /// Rows to be set aside.
+    pub foreign: Vec<ForeignRow>,
     /// How many producers the topics of this page remember answers for; only of `examine_keys`. A producer is in one page, but for
     /// names that move while they are read.
     pub producers: Vec<(TopicName, usize)>,
@@ -86,8 +97,8 @@ pub enum Repair {
     /// Makes a DELAYED, UNACKED or DEAD job that no node can decode DEAD, with its payload. A job that runs, or that has another payload
     /// by now, is left alone.
     GiveUp(GiveUp),
-    /// Moves a row that cannot be read out of the way, unless it has changed. A store that has no place for it leaves it where it is.
-    SetAside(UnreadableRow),
+    /// Moves a row out of the way, unless it has changed. A store that has no place for it leaves it where it is.
+    SetAside(ForeignRow),
     /// Sets the position of a source back that the topic has as a target, if it still has this one (rule 18). What the source sends again may arrive
     /// a second time.
     SetBack {

@@ -63,7 +63,7 @@ pub use code::{FindingCode, Severity};
 pub use durability::Durability;
 pub use error::StoreError;
 pub(crate) use examine::kept_of;
-pub use examine::{Danger, Examine, Examined, GiveUp, MAX_EXAMINED, Mismatch, Repair, UnreadableRow};
+pub use examine::{Danger, Examine, Examined, ForeignRow, GiveUp, MAX_EXAMINED, Mismatch, Repair};
 pub(crate) use export::HeldJob;
 pub use export::{CopyPlace, ExportPart, ExportRequest, Exported, JobCopy};
 pub use follow_up::FollowUpBatch;

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::job::{JobId, TopicName};
 use crate::provider::AheadSchedule;
 use crate::schedule::InvalidSchedule;
-use crate::store::{FindingCode, GiveUp, Mismatch, Repair, Severity, UnreadableRow};
+use crate::store::{FindingCode, ForeignRow, GiveUp, Mismatch, Repair, Severity};
 
 /// Something that the doctor found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -42,7 +42,7 @@ pub(super) enum Remedy {
     Align(JobId),
 }
 
-/// As a line: `error several-places order-timeout/4711: ..`
+/// As a line: `error foreign-change order-timeout/4711: ..`
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.severity, self.code)?;
@@ -69,19 +69,16 @@ impl Finding {
         Self { id: Some(id), remedy, ..Self::new(code, Some(topic), text) }
     }
 
-    /// A row that cannot be read. A follow-up among them is lost, unless a version that can read it brings it to its topic.
-    pub(super) fn of_row(row: UnreadableRow) -> Self {
-        let UnreadableRow { topic, key, name, value, follow_up } = &row;
-        let bytes = name.len() + value.len();
-        let text = match follow_up {
-            Some((target, position)) => format!(
-                "a follow-up for topic {target} at position {position} cannot be read, so it does not arrive: {bytes} bytes in `{key}`; later ones pass it"
-            ),
-            None => format!("`{key}` has a row of {bytes} bytes that cannot be read, and that dq passes over"),
-        };
-        let id = Some(format!("{key}/{}", shown(name)));
-        let (topic, code) = (Some(topic.clone()), FindingCode::UnreadableRow);
-        Self { id, remedy: Some(Remedy::Step(Repair::SetAside(row))), ..Self::new(code, topic, text) }
+    /// A row to be set aside.
+    pub(super) fn of_row(row: ForeignRow) -> Self {
+        let ForeignRow { topic, key, name, value, reason } = &row;
+        let text = format!("`{key}` has a row of {} bytes: {reason}", name.len() + value.len());
+        let finding = Self::new(FindingCode::ForeignChange, Some(topic.clone()), text);
+        Self {
+            id: Some(format!("{key}/{}", shown(name))),
+            remedy: Some(Remedy::Step(Repair::SetAside(row))),
+            ..finding
+        }
     }
 
     /// A DEAD job at which dq panicked.
@@ -131,13 +128,9 @@ fn shown(row: &[u8]) -> String {
 /// What a mismatch means for people.
 fn text_of(code: FindingCode, id: &str, detail: &str) -> String {
     use FindingCode as C;
-    let gone = "names a job that has no record: another program removed it";
     match code {
+        C::ForeignChange => detail.to_owned(),
         C::JobWithoutPlace => "the job has a record and is in no place, so it never runs".into(),
-        C::PlaceWithoutJob => format!("{} {gone}", place_words(detail)),
-        C::RowWithoutJob => format!("node {detail} holds a job that has no record: another program removed it"),
-        C::SeveralPlaces => format!("the job is in several places: {}", place_words(detail)),
-        C::SeveralRecords => "the job has a record in `jobs` and another one in `far-jobs`".into(),
         C::RowsWithoutLease => {
             format!("node {id} holds jobs and has no lease, so no other node takes them if it is dead")
         }
@@ -150,7 +143,6 @@ fn text_of(code: FindingCode, id: &str, detail: &str) -> String {
         }
         C::NotInGroup => "the job waits for others of its group, which does not know it, so it never runs".into(),
         C::BroadcastWithoutPlace => "the broadcast has a record and no due time, so it is never published".into(),
-        C::LeftoverEntry => format!("{} keeps something of a job that does not exist", place_words(detail)),
         C::NotesBehind => {
             format!("`meta` lacks `{id}`, or what it has is too small: another program changed or evicted it")
         }
@@ -161,20 +153,4 @@ fn text_of(code: FindingCode, id: &str, detail: &str) -> String {
         C::NoExpiry => "the key should expire and does not, so it stays for good".into(),
         _ => "the topic holds something and is missing in the directory, so lists of topics leave it out".into(),
     }
-}
-
-/// The places and keys of these letters.
-fn place_words(letters: &str) -> String {
-    let word = |letter| match letter {
-        'd' => "`delayed`",
-        'u' => "`unacked`",
-        'x' => "`dead`",
-        'f' => "`done`",
-        'b' => "`broadcasts`",
-        'M' => "`metadata`",
-        'P' => "`pending`",
-        'C' => "`crashes`",
-        _ => "RUNNING",
-    };
-    letters.chars().map(word).collect::<Vec<_>>().join(", ")
 }

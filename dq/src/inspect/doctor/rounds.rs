@@ -133,8 +133,9 @@ impl Doctor {
                 let nodes = self.nodes_without_lease(topic.name());
                 let examined = topic.examine(Examine { after, nodes }).await?;
                 self.progress.looked_at += examined.looked_at;
+                // Jobs go where their records say, so the repairs set second records aside first.
+                examined.foreign.into_iter().for_each(|row| self.found(Finding::of_row(row)));
                 examined.mismatches.into_iter().for_each(|mismatch| self.found_mismatch(mismatch));
-                examined.unreadable.into_iter().for_each(|row| self.found(Finding::of_row(row)));
                 Ok(Some(match examined.next {
                     None => TopicPart::Records { states: &GiveUp::FROM, after: None },
                     after => TopicPart::Keys { after },

@@ -9,9 +9,9 @@ use crate::job::{JobId, NodeId, Record, State, TopicKey, TopicName};
 use crate::store::history::read;
 use crate::store::step::DEFAULT_BYTES;
 use crate::store::{
-    CopyPlace, Cursor, DueCount, Examine, Examined, ExportPart, ExportRequest, Exported, HeldJob, HolderPage,
-    HolderSeen, JobCopy, JobHistory, JobPlace, MAX_EXAMINED, NodesRequest, OutboxEntry, Page, PageRequest, QueryReply,
-    StoreError, Stored, TopicCounts, TopicOverview, UnreadableRow,
+    CopyPlace, Cursor, DueCount, Examine, Examined, ExportPart, ExportRequest, Exported, ForeignRow, HeldJob,
+    HolderPage, HolderSeen, JobCopy, JobHistory, JobPlace, MAX_EXAMINED, NodesRequest, OutboxEntry, Page, PageRequest,
+    QueryReply, StoreError, Stored, TopicCounts, TopicOverview,
 };
 use crate::time::Timestamp;
 
@@ -102,16 +102,16 @@ impl Topic {
         let entries = self.outbox.behind(at.as_ref().map(|(target, position)| (target, *position)), MAX_EXAMINED);
         let next = entries.last().filter(|_| entries.len() == MAX_EXAMINED);
         let unreadable = |entry: &OutboxEntry| {
-            entry.unfit().is_some().then(|| UnreadableRow {
+            entry.unfit().is_some().then(|| ForeignRow {
                 topic: topic.topic.clone(),
                 key: "outbox".into(),
                 name: format!("{} {}", entry.target, entry.position.at).into(),
                 value: entry.batch.as_bytes().clone(),
-                follow_up: Some((entry.target.clone(), entry.position.at)),
+                reason: ForeignRow::unread(Some(entry)),
             })
         };
         QueryReply::Examine(Examined {
-            unreadable: entries.iter().filter_map(unreadable).collect(),
+            foreign: entries.iter().filter_map(unreadable).collect(),
             looked_at: entries.len(),
             next: next.map(|entry| format!("{} {}", entry.target, entry.position.at)),
             ..Examined::default()

@@ -12,11 +12,11 @@ use super::RedisStore;
 use super::all_nodes::with_all_nodes;
 use super::keys::Key;
 use super::reply::{Reply, lossy};
-use super::rows::{is_id, unreadable_row};
+use super::rows::{foreign_row, is_id};
 use super::scripts::{ScriptCall, Step, TopicScripts};
 use crate::job::{JobId, NodeId, SCHEDULE_PREFIX, TopicKey};
 use crate::store::step::DEFAULT_BYTES;
-use crate::store::{Examine, Examined, FindingCode, MAX_EXAMINED, Mismatch, StoreError, UnreadableRow};
+use crate::store::{Examine, Examined, FindingCode, ForeignRow, MAX_EXAMINED, Mismatch, StoreError};
 
 /// What a position among the rows begins with that the doctor reads one by one.
 const ROWS: &str = "rows";
@@ -28,6 +28,9 @@ const ROWS_OF_NODE: usize = 12;
 
 /// What a topic notes of its jobs, in the order of the script.
 const NOTES: [&str; 5] = ["protocol", "retains", "largest", "priorities", "groups"];
+
+/// What is wrong with a record that the doctor sets aside.
+const SECOND_RECORD: &str = "the job has another record, in `jobs` or in `far-jobs`";
 
 /// The letters of the places, and of the rows of nodes.
 const PLACES: [char; 5] = ['d', 'u', 'x', 'f', 'r'];
@@ -51,8 +54,9 @@ pub(super) struct KeyPage {
     looked_at: usize,
     /// The ids, and the letters of where the topic has them.
     found: Vec<(String, String)>,
-    /// What is no id, in a key of which it reads no row by itself.
-    unreadable: Vec<Bytes>,
+    /// What is to be set aside: what is no id, in a key that is not read row by row, and of a job with two records the one of a job that is due
+    /// much later, unless only this one has its place.
+    foreign: Vec<(Key, Bytes)>,
     /// The node whose rows these are, or nothing; and whether it has a lease and no row.
     node: String,
     is_idle: bool,
@@ -68,19 +72,28 @@ pub(super) struct KeyPage {
 impl KeyPage {
     pub(super) fn read(mut reply: Reply) -> Result<Self, StoreError> {
         let (next, part, looked_at) = (reply.text()?, reply.count()?, reply.count()?);
-        let mut unreadable = Vec::new();
+        let key = match part {
+            JOBS => Some(Key::Jobs),
+            BROADCAST_JOBS => Some(Key::BroadcastJobs),
+            ROWS_OF_NODE => Some(Key::Running),
+            _ => None,
+        };
+        let mut foreign = Vec::new();
         let found = reply.nested()?.each(|found| {
             let (id, letters) = (found.bytes()?, found.text()?);
-            if is_id(&id) {
-                return Ok(Some((lossy(&id), letters)));
+            if !is_id(&id) {
+                foreign.extend(key.map(|key| (key, id)));
+                return Ok(None);
             }
-            unreadable.push(id);
-            Ok(None)
+            if letters.contains('j') && letters.contains('w') {
+                foreign.push((if is_lost(&letters) { Key::Jobs } else { Key::FarJobs }, id.clone()));
+            }
+            Ok(Some((lossy(&id), letters)))
         })?;
         let (node, is_idle, far_lost) = (reply.text()?, reply.is_set()?, reply.text()?);
         let fence = lossy(&reply.bytes_or_nothing()?);
         let notes = reply.nested()?.each(|notes| Ok(Some((lossy(&notes.bytes_or_nothing()?), notes.count()?))))?;
-        Ok(Self { next, part, looked_at, found, unreadable, node, is_idle, far_lost, fence, notes })
+        Ok(Self { next, part, looked_at, found, foreign, node, is_idle, far_lost, fence, notes })
     }
 
     /// The jobs whose letters are such.
@@ -99,31 +112,16 @@ impl KeyPage {
         }
     }
 
-    /// The key in which what is no id is read here; other keys are read row by row.
-    fn key(&self) -> Option<Key> {
-        match self.part {
-            JOBS => Some(Key::Jobs),
-            BROADCAST_JOBS => Some(Key::BroadcastJobs),
-            ROWS_OF_NODE => Some(Key::Running),
-            _ => None,
-        }
-    }
-
     /// Everything that is wrong.
     fn mismatches(&self) -> Vec<(FindingCode, String, String)> {
-        if !self.node.is_empty() {
-            let rows = self.found.iter().filter(|(_, letters)| !letters.contains('j'));
-            let row = |(id, _): &(String, String)| (FindingCode::RowWithoutJob, id.clone(), self.node.clone());
-            let idle = self.is_idle.then(|| (FindingCode::LeaseWithoutRows, self.node.clone(), String::new()));
-            return rows.map(row).chain(idle).collect();
-        }
+        let idle = self.is_idle.then(|| (FindingCode::LeaseWithoutRows, self.node.clone(), String::new()));
         let wrong = self.found.iter().flat_map(|(id, letters)| {
-            wrong_with(id, letters).into_iter().map(|(code, detail)| (code, id.clone(), detail))
+            wrong_with(id, letters, &self.node).into_iter().map(|(code, detail)| (code, id.clone(), detail))
         });
         let notes = NOTES.into_iter().zip(&self.notes).filter(|(name, note)| is_behind(name, note));
         let note =
             |(name, (_, needed)): (&str, &(_, usize))| (FindingCode::NotesBehind, name.into(), needed.to_string());
-        wrong.chain(notes.map(note)).collect()
+        wrong.chain(notes.map(note)).chain(idle).collect()
     }
 }
 
@@ -143,24 +141,43 @@ fn is_missing_in_leaf(letters: &str) -> bool {
 }
 
 /// What is wrong with a job that the topic has in these places: the one comparison of places, rows and other keys with records.
-fn wrong_with(id: &str, letters: &str) -> Vec<(FindingCode, String)> {
+fn wrong_with(id: &str, letters: &str, node: &str) -> Vec<(FindingCode, String)> {
     let has = |letter| letters.contains(letter);
-    let among = |some: &[char]| letters.chars().filter(|letter| some.contains(letter)).collect::<String>();
-    let (is_job, places, none) = (has('j'), among(&PLACES), String::new);
-    let without_job = among(if is_job { &[] } else { &PLACES[..4] }) + if has('b') && !has('B') { "b" } else { "" };
-    let leftover = if is_job { none() } else { among(&['M', 'P', 'C']) };
+    let (is_job, foreign, none) = (has('j'), foreign_in(letters, node), String::new);
     let wrong = [
-        (is_job && has('w'), FindingCode::SeveralRecords, none()),
         (is_lost(letters) && !has('w'), FindingCode::JobWithoutPlace, none()),
-        (is_job && places.len() > 1, FindingCode::SeveralPlaces, places),
-        (is_missing_in_leaf(letters), FindingCode::FarWithoutLeaf, none()),
+        (is_missing_in_leaf(letters) && (is_lost(letters) || !is_job), FindingCode::FarWithoutLeaf, none()),
         (is_job && id.starts_with(SCHEDULE_PREFIX) && !has('s'), FindingCode::ScheduleNotListed, none()),
-        (!without_job.is_empty(), FindingCode::PlaceWithoutJob, without_job),
-        (!leftover.is_empty(), FindingCode::LeftoverEntry, leftover),
         (has('B') && !has('b'), FindingCode::BroadcastWithoutPlace, none()),
         (has('g'), FindingCode::NotInGroup, none()),
+        (!foreign.is_empty(), FindingCode::ForeignChange, foreign),
     ];
     wrong.into_iter().filter(|(is_wrong, ..)| *is_wrong).map(|(_, code, detail)| (code, detail)).collect()
+}
+
+/// Which keys have something of a job that its record does not explain; empty if none do. A job has one place, and one without a record has
+/// nothing. `node` is the one whose rows are read, or nothing.
+fn foreign_in(letters: &str, node: &str) -> String {
+    let (is_job, is_broadcast) = (letters.contains('j'), letters.contains('B'));
+    let key = |letter| match letter {
+        'd' => Some("`delayed`"),
+        'u' => Some("`unacked`"),
+        'x' => Some("`dead`"),
+        'f' => Some("`done`"),
+        'r' => Some("`running`"),
+        'b' if !is_broadcast => Some("`broadcasts`"),
+        'M' => Some("`metadata`"),
+        'P' => Some("`pending`"),
+        'C' => Some("`crashes`"),
+        _ => None,
+    };
+    let keys: Vec<_> = letters.chars().filter_map(key).collect();
+    if keys.len() <= usize::from(is_job) {
+        return String::new();
+    }
+    let of = if node.is_empty() { String::new() } else { format!(" of node {node}") };
+    let what = if is_job { "the job is in several places" } else { "a job whose record is gone is still in" };
+    format!("{what}: {}{of}", keys.join(", "))
 }
 
 impl RedisStore {
@@ -178,22 +195,26 @@ impl RedisStore {
         let mut mismatches: Vec<_> = page.mismatches().into_iter().map(of_topic).collect();
         mismatches.extend(Mismatch::of_fence(&topic.topic, &page.fence));
         mismatches.sort();
-        let unreadable = self.unreadable_of(topic, &page).await?;
         // What the script does not read follows.
-        let next = Some(if page.next.is_empty() { ROWS.to_owned() } else { page.next });
-        Ok(Examined { mismatches, unreadable, looked_at: page.looked_at, next, ..Examined::default() })
+        let next = Some(if page.next.is_empty() { ROWS.to_owned() } else { page.next.clone() });
+        let looked_at = page.looked_at;
+        let foreign = self.foreign_rows(topic, page).await?;
+        Ok(Examined { mismatches, foreign, looked_at, next, ..Examined::default() })
     }
 
-    /// The rows of a page whose names are no ids, with their values: a repair takes away what is still the same.
-    async fn unreadable_of(&self, topic: &TopicKey, page: &KeyPage) -> Result<Vec<UnreadableRow>, StoreError> {
-        let Some(key) = page.key() else { return Ok(Vec::new()) };
-        let (at, mut reads) = (self.keyspace.of(topic).name(key, &page.node), Pipeline::new());
-        page.unreadable.iter().for_each(|name| _ = reads.cmd("HGET").arg(&at).arg(&name[..]));
+    /// The rows of a page that are to be set aside, with their values: a repair takes away what is still the same.
+    async fn foreign_rows(&self, topic: &TopicKey, page: KeyPage) -> Result<Vec<ForeignRow>, StoreError> {
+        let (keys, mut reads) = (self.keyspace.of(topic), Pipeline::new());
+        page.foreign
+            .iter()
+            .for_each(|(key, name)| _ = reads.cmd("HGET").arg(keys.name(*key, &page.node)).arg(&name[..]));
         let values = self.shards.commands("examine", &reads).await?;
-        let row = |(name, value): (&Bytes, Value)| match value {
-            Value::BulkString(value) => Some(unreadable_row(topic, key, &page.node, name.clone(), value.into())),
-            _ => None,
+        let row = |((key, name), value): ((Key, Bytes), Value)| {
+            let Value::BulkString(value) = value else { return None };
+            let second = is_id(&name).then(|| SECOND_RECORD.to_owned());
+            let row = foreign_row(topic, key, &page.node, name, value.into());
+            Some(ForeignRow { reason: second.unwrap_or(row.reason), ..row })
         };
-        Ok(page.unreadable.iter().zip(values).filter_map(row).collect())
+        Ok(page.foreign.into_iter().zip(values).filter_map(row).collect())
     }
 }

@@ -11,7 +11,7 @@ use super::{RedisStore, metadata_bytes};
 use crate::job::limits::FENCE;
 use crate::job::{NodeId, TopicKey};
 use crate::store::step::DEFAULT_BYTES;
-use crate::store::{FindingCode, GiveUp, Mismatch, StoreError, UnreadableRow};
+use crate::store::{FindingCode, ForeignRow, GiveUp, Mismatch, StoreError};
 use crate::time::MAX_UNIQUE;
 
 const SET_ASIDE: &str = include_str!("lua/set_aside.lua");
@@ -30,7 +30,6 @@ impl RedisStore {
         let keys = self.keyspace.of(topic);
         let mut cmd = redis::Cmd::new();
         match code {
-            FindingCode::BroadcastWithoutPlace => return Ok(false),
             FindingCode::WrongType => {
                 let at = self.shards.clock("repair").await?;
                 cmd.arg("EVAL").arg(SET_ASIDE).arg(2).arg(id).arg(self.keyspace.set_aside(id, at)).arg(detail);
@@ -61,7 +60,7 @@ impl RedisStore {
     }
 
     /// Moves a row into a hash whose name says when, beside the key that had it.
-    pub(super) async fn set_row_aside(&self, topic: &TopicKey, row: &UnreadableRow) -> Result<bool, StoreError> {
+    pub(super) async fn set_row_aside(&self, topic: &TopicKey, row: &ForeignRow) -> Result<bool, StoreError> {
         let Some((key, owner)) = key_of(&row.key) else { return Ok(false) };
         let name = self.keyspace.of(topic).name(key, owner);
         let at = self.shards.clock("repair").await?;

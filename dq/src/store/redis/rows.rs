@@ -15,7 +15,7 @@ use super::scripts::body;
 use crate::job::limits::POSITION;
 use crate::job::{GroupName, JobId, TopicKey, TopicName};
 use crate::store::statistics::MinuteCounts;
-use crate::store::{Examined, OnDead, OutboxEntry, OutboxPosition, StoreError, UnreadableRow};
+use crate::store::{Examined, ForeignRow, OnDead, OutboxEntry, OutboxPosition, StoreError};
 
 /// The keys whose rows the doctor reads one by one, and about how many at a time. Those of [`Key::Jobs`], [`Key::BroadcastJobs`] and
 /// [`Key::Running`] it has read before, as jobs.
@@ -219,13 +219,13 @@ impl RedisStore {
         let mut reply = self.shards.list("examine", &cmd).await?;
         let (at, cursor, rows) = (reply.count()?, reply.text()?, reply.nested()?);
         let looked_at = rows.len() / 2;
-        let unreadable = match known.get(at) {
+        let foreign = match known.get(at) {
             Some((key, owner, _)) => unreadable_in(rows, topic, *key, owner)?,
             None => Vec::new(),
         };
         let number = first + at + usize::from(cursor == "0" && at < known.len());
         let next = Some(format!("rows:{number}:{cursor}"));
-        Ok(Examined { unreadable, looked_at, next, ..Examined::default() })
+        Ok(Examined { foreign, looked_at, next, ..Examined::default() })
     }
 
     /// The name of a set that has not ended, by its number among them.
@@ -241,17 +241,16 @@ impl RedisStore {
     }
 }
 
-fn unreadable_in(rows: Reply, topic: &TopicKey, key: Key, owner: &str) -> Result<Vec<UnreadableRow>, StoreError> {
+fn unreadable_in(rows: Reply, topic: &TopicKey, key: Key, owner: &str) -> Result<Vec<ForeignRow>, StoreError> {
     rows.each(|rows| {
         let (name, value) = (rows.bytes()?, rows.bytes()?);
-        Ok((!is_readable(key, &name, &value)).then(|| unreadable_row(topic, key, owner, name, value)))
+        Ok((!is_readable(key, &name, &value)).then(|| foreign_row(topic, key, owner, name, value)))
     })
 }
 
-/// A row of a key, whose owner is empty or a node or a set.
-pub(super) fn unreadable_row(topic: &TopicKey, key: Key, owner: &str, name: Bytes, value: Bytes) -> UnreadableRow {
-    let follow_up = entry_of(&name).filter(|_| key == Key::Outbox);
-    let follow_up = follow_up.map(|entry| (entry.target, entry.position.at));
+/// A row that cannot be read, of a key whose owner is empty or a node or a set.
+pub(super) fn foreign_row(topic: &TopicKey, key: Key, owner: &str, name: Bytes, value: Bytes) -> ForeignRow {
+    let reason = ForeignRow::unread(entry_of(&name).filter(|_| key == Key::Outbox).as_ref());
     let key = if owner.is_empty() { key.suffix().to_owned() } else { format!("{}:{owner}", key.suffix()) };
-    UnreadableRow { topic: topic.topic.clone(), key, name, value, follow_up }
+    ForeignRow { topic: topic.topic.clone(), key, name, value, reason }
 }

@@ -8,20 +8,20 @@ use bytes::Bytes;
 use dq::inspect::{Doctor, FindingCode};
 use dq::job::{Cause, Delivery, Record, State};
 use dq::store::step::Change;
-use dq::store::{Due, Examine, GiveUp, Mismatch, NewJob, Repair, UnreadableRow};
+use dq::store::{Due, Examine, ForeignRow, GiveUp, Mismatch, NewJob, Repair};
 
 impl Topic {
-    /// What the store finds wrong with the jobs of the topic, and what it cannot read of it.
-    async fn examined(&self) -> (Vec<Mismatch>, Vec<UnreadableRow>) {
-        let (mut found, mut unreadable, mut after) = (Vec::new(), Vec::new(), None);
+    /// What the store finds wrong with the jobs of the topic, and which of its rows are to be set aside.
+    async fn examined(&self) -> (Vec<Mismatch>, Vec<ForeignRow>) {
+        let (mut found, mut foreign, mut after) = (Vec::new(), Vec::new(), None);
         loop {
             let page = self.store.examine(&self.key, Examine { after, nodes: Vec::new() }).await;
             let page = page.expect("examine is answered");
             found.extend(page.mismatches);
-            unreadable.extend(page.unreadable);
+            foreign.extend(page.foreign);
             after = page.next;
             if after.is_none() {
-                return (found, unreadable);
+                return (found, foreign);
             }
         }
     }
@@ -40,8 +40,8 @@ impl Topic {
         }
     }
 
-    /// What the store cannot read of the topic.
-    pub(super) async fn unreadable(&self) -> Vec<UnreadableRow> {
+    /// The rows of the topic that no store of this version writes.
+    pub(super) async fn foreign(&self) -> Vec<ForeignRow> {
         self.examined().await.1
     }
 

@@ -160,7 +160,7 @@ impl Topic {
         self.audit().await;
         let scanned = self.scan().await;
         assert_eq!(scanned.records, scanned.places, "records and places");
-        assert_eq!(self.unreadable().await, [], "a store reads all that it writes");
+        assert_eq!(self.foreign().await, [], "a store reads all that it writes");
         let mut leased: Vec<_> = scanned.leases.into_iter().map(|(node, _)| node).collect();
         leased.sort();
         let holder = |job: Stored| match job.place {

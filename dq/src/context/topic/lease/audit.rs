@@ -32,7 +32,7 @@ pub(super) enum Audits {
     Found { lost: Vec<JobId>, from: Duration },
     /// Put these back. `difference` was counted; `puts_back` says whether any went back.
     Recovering { lost: Vec<JobId>, difference: usize, puts_back: bool },
-    /// Nothing until then, unless more is counted: the store put none of these back, as a job with two records that differ.
+    /// Nothing until then, unless more is counted: the store put none of these back, as a job with two records.
     Left { difference: usize, until: Duration },
 }
 

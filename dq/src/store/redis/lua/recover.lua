@@ -37,8 +37,8 @@ ARGV[6]  and on: n nodes; then ids, at most 1000, or that of the job that no nod
 Returns  {1, all nodes with a lease} if ARGV does not name all of them, otherwise {0, ids with which something was wrong, how many of the ids
          were looked at, how many leases were set or removed}: at most 500 of the ids, from the first on, and as many as the bytes
          allow
-Holds    rules 1, 2, 5, 8, 13: what is right by now is left as it is, so a repeat does nothing. It removes no record, but for one of two
-         that are the same, and a replacement of a job that was added again since
+Holds    rules 1, 2, 5, 8, 13: what is right by now is left as it is, so a repeat does nothing. It removes no record, but for a replacement
+         of a job that was added again since; of a job with two records it keeps both
 Cost     O(n (log n + nodes))
 ]]
 -- include types.lua
@@ -94,17 +94,10 @@ local function put_right(id, where)
   local later, places = has('w') and redis.call('HGET', KEYS.far_jobs, id), string.gsub(where, '[^duxfr]', '')
   local is_job, is_wrong = has('j'), false
   if later and #later < 6 then return false end
-  if is_job and later then
-    local is_same = record_in(later) == redis.call('HGET', KEYS.jobs, id)
-    -- Which of two records that differ is right, people know: the one of a far job has its leaf.
-    if places == '' then
-      is_wrong, places = is_same and redis.call('HDEL', KEYS.jobs, id) == 1, 'd'
-    elseif is_same then
-      redis.call('HDEL', KEYS.far_jobs, id)
-      leave_leaf(leaf_of(due_in(later), id) or '', {[id] = true})
-      is_wrong = true
-    end
-  elseif later then
+  if #places > 1 and is_job then
+    leave_places(id, true)
+    is_wrong = true
+  elseif later and not is_job then
     if places ~= '' or has('[MPC]') then
       remove_leftovers(id)
       is_wrong = true
@@ -113,16 +106,11 @@ local function put_right(id, where)
       bring_near({id}, {later})
       is_wrong = true
     end
-    is_job, places = true, 'd'
-  end
-  if #places > 1 and is_job then
-    leave_places(id, true)
-    is_wrong = true
-  elseif is_job and places == '' or not is_job and not later and (places ~= '' or has('[MPC]')) then
+  elseif is_job and places == '' and not later or not is_job and (places ~= '' or has('[MPC]')) then
     if not is_job then leave_places(id, false) end
     unplaced[#unplaced + 1], is_wrong = id, true
   end
-  if is_job and string.sub(id, 1, 12) == 'dq:schedule:' and not has('s') then
+  if (is_job or later) and string.sub(id, 1, 12) == 'dq:schedule:' and not has('s') then
     redis.call('ZADD', KEYS.schedules, 0, id)
     is_wrong = true
   end

@@ -1,4 +1,4 @@
---[[ set_row_aside: moves a row that dq cannot read into a hash beside the keys of its topic. What was in it stays there.
+--[[ set_row_aside: moves a row that dq did not write into a hash beside the keys of its topic. What was in it stays there.
 
 KEYS[1]  the key, a HASH or a ZSET
 KEYS[2]  the hash for such rows
