@@ -145,8 +145,11 @@ pub(super) fn of_group(seen: GroupSeen, id: &JobId, now: Timestamp) -> Vec<NotRu
         since,
         until,
     });
-    let spent =
-        rate_opens_at.filter(|_| is_full).map(|opens| NotRunReason::GroupRateSpent { group: group.clone(), opens, now });
+    let spent = rate_opens_at.filter(|_| is_full).map(|opens| NotRunReason::GroupRateSpent {
+        group: group.clone(),
+        opens,
+        now,
+    });
     let reasons: Vec<_> = paused.into_iter().chain(spent).collect();
     match stopped_by {
         // A pause and a spent rate make a group full too, so its seats say nothing then.

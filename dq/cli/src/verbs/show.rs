@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use clap::Args;
 use dq::Provider;
-use dq::inspect::{HistoryEntry, JobSummary, Reason};
+use dq::inspect::{HistoryEntry, JobSummary, NotRunReason};
 use dq::job::{GroupName, KeptState, Priority, TopicName, Weight};
 use dq::time::Timestamp;
 use serde::Serialize;
@@ -192,7 +192,7 @@ pub(crate) async fn run_why(session: &mut Session<'_>, arguments: &OneJob) -> Re
         session.screen.json(&why)?;
     } else {
         // What is to be said of an unknown job is the failure.
-        for reason in why.reasons.iter().filter(|reason| **reason != Reason::Unknown) {
+        for reason in why.reasons.iter().filter(|reason| **reason != NotRunReason::Unknown) {
             let command = command(reason, arguments).map(|words| format!("\n    dq {words}")).unwrap_or_default();
             session.screen.line(format_args!("{}{}", safe_lines(&reason.to_string()), safe_lines(&command)))?;
         }
@@ -206,23 +206,29 @@ pub(crate) async fn run_why(session: &mut Session<'_>, arguments: &OneJob) -> Re
 }
 
 /// The command that does something about a reason, or shows more of it, without its `dq`.
-fn command(reason: &Reason, OneJob { topic, id }: &OneJob) -> Option<String> {
+fn command(reason: &NotRunReason, OneJob { topic, id }: &OneJob) -> Option<String> {
     let id = quoted(id);
     let of_group = |verb: &str, group: &GroupName| format!("groups {verb} {topic} {}", quoted(&group.to_string()));
     Some(match reason {
-        Reason::Unknown | Reason::Gone { .. } => return None,
-        Reason::IdTaken { .. } => format!("add {topic} PAYLOAD --id {id} --replace"),
-        Reason::FollowUpsWait { from, .. } => format!("doctor {from}"),
-        Reason::NotDueYet { .. } | Reason::RetryWaits { .. } => format!("run-now {topic} {id}"),
-        Reason::Paused { .. } | Reason::Draining { .. } => format!("resume {topic}"),
-        Reason::TopicFull { .. } | Reason::NoSlot { .. } | Reason::RateSpent { .. } | Reason::GroupRateSpent { .. } => {
+        NotRunReason::Unknown | NotRunReason::Gone { .. } => return None,
+        NotRunReason::IdTaken { .. } => format!("add {topic} PAYLOAD --id {id} --replace"),
+        NotRunReason::FollowUpsWait { from, .. } => format!("doctor {from}"),
+        NotRunReason::NotDueYet { .. } | NotRunReason::RetryWaits { .. } => format!("run-now {topic} {id}"),
+        NotRunReason::Paused { .. } | NotRunReason::Draining { .. } => format!("resume {topic}"),
+        NotRunReason::TopicFull { .. }
+        | NotRunReason::NoSlot { .. }
+        | NotRunReason::RateSpent { .. }
+        | NotRunReason::GroupRateSpent { .. } => {
             format!("limit {topic}")
         }
-        Reason::GroupPaused { group, .. } | Reason::GroupStopped { group, .. } => of_group("resume", group),
-        Reason::GroupFull { .. } => format!("groups list {topic}"),
-        Reason::Overtaken { .. } | Reason::Behind { .. } => format!("jobs {topic}"),
-        Reason::Unacked { .. } | Reason::Dead { .. } => format!("requeue {topic} {id}"),
-        Reason::NoListener { .. } | Reason::Busy { .. } | Reason::Next { .. } | Reason::LeaseRanOut { .. } => {
+        NotRunReason::GroupPaused { group, .. } | NotRunReason::GroupStopped { group, .. } => of_group("resume", group),
+        NotRunReason::GroupFull { .. } => format!("groups list {topic}"),
+        NotRunReason::Overtaken { .. } | NotRunReason::Behind { .. } => format!("jobs {topic}"),
+        NotRunReason::Unacked { .. } | NotRunReason::Dead { .. } => format!("requeue {topic} {id}"),
+        NotRunReason::NoListener { .. }
+        | NotRunReason::Busy { .. }
+        | NotRunReason::Next { .. }
+        | NotRunReason::LeaseRanOut { .. } => {
             format!("nodes {topic}")
         }
         _ => format!("show {topic} {id}"),

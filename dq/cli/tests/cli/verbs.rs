@@ -261,7 +261,10 @@ fn a_limit_of_what_runs_is_set_and_taken_away() {
         let cleared = shop.wrote(&["limit", "orders", "--clear", "cluster_concurrency"]);
         assert!(cleared.starts_with("cluster_concurrency: as in the code; before: 4 jobs "), "{cleared}");
         let shown = shop.wrote(&["limit", "orders"]);
-        assert!(shown.starts_with("cluster_concurrency: as in the code\nrate: as in the code\nmax_waiting: 500 "), "{shown}");
+        assert!(
+            shown.starts_with("cluster_concurrency: as in the code\nrate: as in the code\nmax_waiting: 500 "),
+            "{shown}"
+        );
         let rate = shop.wrote(&["limit", "orders", "--rate", "1000/h, burst 50"]);
         assert!(rate.starts_with("rate: 1000/h, burst 50 on all nodes, set by "), "{rate}");
         assert_eq!(shop.json(&["topic", "orders"])[0]["state"]["limits"][0]["value"], "1000/h, burst 50");
