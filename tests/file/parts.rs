@@ -8,7 +8,7 @@ use dq::job::{Fence, JobId, Metadata, ProducerId, State};
 use dq::store::file::journal::Journal;
 use dq::store::file::{FileStore, NewDirectory, Parts, check_on};
 use dq::store::step::Change;
-use dq::store::{BatchAnswer, CopyPlace, Import, ImportOutcome, JobCopy, OnDuplicate, Store, StoreError};
+use dq::store::{BatchAnswer, Import, ImportOutcome, JobCopy, OnDuplicate, Store, StoreError};
 use dq::time::Timestamp;
 use dq_testing::disk::{Fate, SimulatedDisk};
 
@@ -70,8 +70,9 @@ fn a_damaged_directory_is_refused_in_every_part() {
 
 fn copy(number: usize, at: u64) -> JobCopy {
     let job = job(&number.to_string(), &number.to_string());
-    let place = [CopyPlace::Delayed, CopyPlace::Dead, CopyPlace::Broadcast][number % 3];
-    JobCopy { id: job.id, record: job.record, crashes: 0, place, at: Timestamp::from_millis(at), taken_until: None }
+    let state = [State::Delayed, State::Dead, State::Delayed][number % 3];
+    let copy = JobCopy::new(job.id, job.record, state, Timestamp::from_millis(at));
+    JobCopy { is_broadcast: number % 3 == 2, ..copy }
 }
 
 #[test]
@@ -130,7 +131,9 @@ fn an_import_into_a_new_directory_does_with_ids_that_come_again_what_any_import_
         }
         drop(new);
         let mut sorted = [copies(&*Rig::open(&filled).store), copies(&*usual.store)];
-        sorted.iter_mut().for_each(|copies| copies.sort_by(|a, b| (&a.id, a.place).cmp(&(&b.id, b.place))));
+        sorted.iter_mut().for_each(|copies| {
+            copies.sort_by(|a, b| (&a.id, a.is_broadcast, a.state).cmp(&(&b.id, b.is_broadcast, b.state)))
+        });
         assert_eq!(sorted[0], sorted[1], "{on_duplicate:?}");
     }
 }
@@ -144,5 +147,4 @@ fn a_directory_that_is_filled_takes_nothing_but_imports() {
     assert!(now(link.step(dq::store::step::Wake)).unwrap_err().nothing_done());
     let file = FileStore::on(Arc::new(SimulatedDisk::new()), Arc::new(WallClock));
     assert_eq!(file.memory_use(), None, "it is not open");
-    assert_eq!(State::Delayed, CopyPlace::Broadcast.state());
 }

@@ -10,8 +10,8 @@ use dq::store::step::{
     Settled, Transfer, Transferred,
 };
 use dq::store::{
-    AddOutcome, BatchAnswer, Command, CommandKind, CommandOutcome, ExportPart, ExportRequest, FindingCode, JobCopy,
-    Link, LinkOptions, NewJob, Numbered, OnDuplicate, Pending, Producer, Store, StoreError, Stored,
+    AddOutcome, BatchAnswer, Command, CommandKind, CommandOutcome, FindingCode, JobCopy, Link, LinkOptions, NewJob,
+    Numbered, OnDuplicate, PageRequest, Pending, Producer, Store, StoreError, Stored,
 };
 use dq::testing::ManualClock;
 use dq_testing::disk::SimulatedDisk;
@@ -60,9 +60,9 @@ pub fn awaited<T>(pending: impl Future<Output = T>) -> T {
 /// All copies that a store has, by their ids, as often as they are there.
 pub fn copies(store: &dyn Store) -> Vec<JobCopy> {
     let mut copies = Vec::new();
-    for part in ExportPart::ALL {
-        let request = ExportRequest { part, after: None, limit: 1_000, bytes: 1 << 20 };
-        let page = awaited(store.export(&key(), request)).unwrap();
+    for (broadcasts, state) in JobCopy::parts() {
+        let request = PageRequest { state, after: None, limit: 1_000, bytes: 1 << 20 };
+        let page = awaited(store.export(&key(), request, broadcasts)).unwrap();
         assert!(page.next.is_none());
         copies.extend(page.copies);
     }

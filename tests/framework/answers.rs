@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use dq::job::{Cause, State};
+use dq::job::{Cause, JobState, State};
 use dq::prelude::*;
 use dq::provider::{AddedHow, AddedOrKept, CallError, Invalid, Refusal};
-use dq::store::JobPlace;
 use serde::{Deserialize, Serialize};
 
 use crate::scripted_listener::{HOUR, MINUTE, SECOND, Script, TestJob, start, test_job};
@@ -120,7 +119,7 @@ async fn each_job_of_an_add_many_has_a_delay_or_a_time_of_its_own() {
     assert!(jobs.add_many_at(times).await.unwrap().iter().all(Result::is_ok));
     for (id, delay) in [("a", MINUTE), ("c", 2 * HOUR), ("e", MINUTE), ("f", HOUR)] {
         let job = dq.job::<TestJob>(id).await.unwrap();
-        assert_eq!(job.place, JobPlace::Delayed { due: clock.after(delay) }, "{id}");
+        assert_eq!(job.place, JobState::Delayed { due: clock.after(delay) }, "{id}");
     }
 }
 
@@ -145,7 +144,7 @@ async fn a_job_with_a_delay_of_its_own_rejoins_after_that() {
     dq.advance(130 * SECOND).await;
     for (id, due) in [("a", 180), ("b", 240)] {
         let job = dq.job::<Again>(id).await.unwrap();
-        assert_eq!(job.place, JobPlace::Delayed { due: clock.after(due * SECOND) }, "{id}");
+        assert_eq!(job.place, JobState::Delayed { due: clock.after(due * SECOND) }, "{id}");
     }
 }
 

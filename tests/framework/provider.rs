@@ -7,10 +7,10 @@ use std::time::Duration;
 use dq::DelayJob;
 use dq::config::NodeSettings;
 use dq::environment::{Environment, Seeded, TokioClock};
-use dq::job::{AppName, Cause, Metadata, NodeId, Sequence, State, TopicKey, TopicName};
+use dq::job::{AppName, Cause, JobState, Metadata, NodeId, Sequence, State, TopicKey, TopicName};
 use dq::provider::{AddedHow, CallError, FailureReason, Invalid, JobInfo, Provider, Refusal};
+use dq::store::Link;
 use dq::store::step::{Change, Claim, DEFAULT_BYTES, Outcome, Reconcile, Sequenced, Settle, Transfer};
-use dq::store::{JobPlace, Link};
 use dq::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -88,7 +88,7 @@ impl Fixture {
 /// How long after [`START`] a job is due that waits.
 pub(super) fn due<P>(seen: &JobInfo<P>) -> Duration {
     match seen.place {
-        JobPlace::Delayed { due } => due.since(START),
+        JobState::Delayed { due } => due.since(START),
         ref other => panic!("{other:?}"),
     }
 }

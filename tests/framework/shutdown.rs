@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use dq::job::State;
-use dq::store::JobPlace;
+use dq::job::{JobState, State};
 use dq::testing::Harness;
 use dq_tests::{Fault, FaultyStore};
 use tokio::time::Instant;
@@ -61,7 +60,7 @@ async fn a_handler_that_does_not_finish_is_cancelled_and_its_job_goes_back_as_it
     lines.sort();
     assert_eq!(lines, ["15s dropped", "15s token"]);
     let seen = observer.job::<TestJob>("a").await.unwrap();
-    assert_eq!(seen.place, JobPlace::Delayed { due: clock.after(SECOND) }, "due unchanged");
+    assert_eq!(seen.place, JobState::Delayed { due: clock.after(SECOND) }, "due unchanged");
     assert_eq!(seen.details.unwrap().attempts, 0, "no attempt is spent");
 }
 

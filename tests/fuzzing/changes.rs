@@ -8,7 +8,7 @@ use crate::draw::{Draw, NOW};
 use crate::{batches, grammar};
 
 /// The variants of `Change` in their order. A test compares them with the type.
-const VARIANTS: &str = "Origin(u64),Put(Row),Part(RowPart),Gone(&str),Claim(&str,u64),Claimed(&str,Time),\
+const VARIANTS: &str = "Origin(u64),Put(Row),Part(RowPart),Gone(&str),Claim(&str,u64,bool),Claimed(&str,Time),\
      Broadcast(&str,Option<(Time,Raw)>),Lease(&str,bool),State(Box<KeptTopicState>),PauseOfGroup(&str,Option<Cow<Pause>>),\
      History(&str,Option<Cow<History>>),HistorySetting(HistorySetting),Taken(&str,Option<TakenId>),\
      Position(&str,OutboxPosition),Outbox(TopicName,OutboxPosition,OutboxPosition,Raw),OutboxGone(TopicName,OutboxPosition),\
@@ -122,27 +122,24 @@ impl Changes<'_> {
         self.rows.keys().nth(self.draw.below(self.rows.len().max(1) as u64) as usize).cloned()
     }
 
-    fn timed(&mut self) {
-        self.one_of(4);
+    /// A place. RUNNING is a state of rows of a claim alone.
+    fn place(&mut self, is_running: bool) {
+        const RUNNING: u64 = 1;
+        let state = if is_running { RUNNING } else { [0, 2, 3, 4][self.draw.below(4) as usize] };
+        self.number(if self.draw.one_in(400) { RUNNING } else { state });
         self.time();
         self.flag(self.draw.one_in(8));
     }
 
-    fn row(&mut self) {
+    fn row(&mut self, is_running: bool) {
         let id = self.new_id();
         self.text(&id);
-        let is_running = self.one_of(2) == 1;
-        if is_running {
-            self.node();
-            self.flag(self.draw.one_in(2));
-            self.fence();
-            self.time();
-            self.notes();
-        } else {
-            self.timed();
-        }
+        self.place(is_running);
         self.number(if self.draw.one_in(4) { self.draw.number() & u64::from(u32::MAX) } else { 0 });
         self.record();
+        if self.flag(is_running) {
+            self.notes();
+        }
         self.rows.insert(id, is_running);
     }
 
@@ -175,7 +172,7 @@ impl Changes<'_> {
         self.text(id);
         let moves = self.flag(self.draw.one_in(2));
         if moves {
-            self.timed();
+            self.place(false);
             self.rows.insert(id.to_owned(), false);
         }
         if self.flag(self.draw.one_in(2)) {
@@ -244,7 +241,7 @@ impl Changes<'_> {
         let name = name(kind).unwrap_or_default();
         match name {
             "Origin" => self.number(NOW),
-            "Put" => self.row(),
+            "Put" => self.row(false),
             "Part" | "Gone" | "Claimed" => self.of_row(name),
             "Claim" => self.claim(),
             "Lease" => {
@@ -298,12 +295,20 @@ impl Changes<'_> {
         }
     }
 
-    /// A claim of some rows that are there.
+    /// A claim of some rows: whole ones, and ones that are there.
     fn claim(&mut self) {
+        const PUT: usize = 1;
         const CLAIMED: usize = 5;
         self.node();
         self.fence();
+        self.flag(self.draw.one_in(2));
         for _ in 0..=self.draw.below(3) {
+            if self.draw.one_in(3) {
+                self.number(PUT as u64);
+                self.kinds.insert(PUT);
+                self.row(true);
+                continue;
+            }
             let Some(id) = self.known() else { return };
             self.number(CLAIMED as u64);
             self.kinds.insert(CLAIMED);
@@ -383,6 +388,7 @@ mod tests {
     const HISTORIES: &str = include_str!("../../dq/src/store/memory/histories.rs");
     const TAKEN: &str = include_str!("../../dq/src/store/memory/taken.rs");
     const PENDING: &str = include_str!("../../dq/src/store/pending.rs");
+    const JOB_STATE: &str = include_str!("../../dq/src/job/state.rs");
     const STATE: &str = include_str!("../../dq/src/store/topic_state.rs");
     const JOB_SET: &str = include_str!("../../dq/src/store/job_set.rs");
     const HISTORY: &str = include_str!("../../dq/src/store/history.rs");
@@ -390,28 +396,23 @@ mod tests {
     const LIMIT: &str = include_str!("../../dq/src/store/limit.rs");
 
     /// What the grammar was written for: a source, a type in it, and what stands in that.
-    const WRITTEN: [(&str, &str, &str); 22] = [
+    const WRITTEN: [(&str, &str, &str); 21] = [
         (CHANGE, "enum Change", VARIANTS),
         (OUTBOX, "struct OutboxPosition", "at:u64,written:u64,"),
-        (CHANGE, "struct Row", "id:&str,place:KeptPlace,crashes:u32,record:Raw,"),
-        (
-            CHANGE,
-            "enum KeptPlace",
-            "Timed(KeptTime),Running{node:&str,is_released:bool,fence:u64,due:Time,notes:Notes,},",
-        ),
-        (CHANGE, "struct KeptTime", "place:TimedPlace,at:Time,has_seat:bool,"),
+        (CHANGE, "struct Row", "id:&str,place:KeptPlace,crashes:u32,record:Raw,notes:Option<Notes>,"),
+        (CHANGE, "struct KeptPlace", "state:State,at:Time,has_seat:bool,"),
         (CHANGE, "struct Notes", "isolation:Option<Isolation>,pending:Option<Cow<Box<PendingCommand>>>,"),
         (
             CHANGE,
             "struct RowPart",
-            "id:&str,place:Option<KeptTime>,crashes:Option<u32>,metadata:Option<(Raw,usize)>,notes:Option<Notes>,",
+            "id:&str,place:Option<KeptPlace>,crashes:Option<u32>,metadata:Option<(Raw,usize)>,notes:Option<Notes>,",
         ),
         (
             CHANGE,
             "struct KeptTopicState",
-            "pause:Option<Pause>,drain:Option<Drain>,delay:Option<TopicDelay>,limits:Vec<KeptLimit>,",
+            "pause:Option<Pause>,drain:Option<Drain>,delay:Option<TopicDelay>,limits:Vec<(LimitKind,String,String,String,Timestamp)>,",
         ),
-        (CHANGE, "struct KeptLimit", "kind:LimitKind,value:String,reason:String,by:String,since:Timestamp,"),
+        (JOB_STATE, "enum State", "Delayed,Running,Unacked,Dead,Done,"),
         (STATE, "struct Pause", "reason:String,until:Option<Timestamp>,by:String,since:Timestamp,"),
         (STATE, "struct Drain", "reason:String,by:String,since:Timestamp,"),
         (STATE, "struct TopicDelay", "delay:Duration,by:String,since:Timestamp,"),

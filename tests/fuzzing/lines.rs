@@ -34,9 +34,12 @@ const REPEATING: Repeating = Repeating(Duration::from_secs(5));
 /// The line of a job.
 fn line(draw: &Draw, number: u64) -> Value {
     let id = if draw.one_in(9) { grammar::id(draw) } else { format!("{number}{}", draw.word()) };
-    let state = draw.pick(&["delayed", "delayed", "delayed", "unacked", "dead", "done", "broadcast"]);
+    let state = draw.pick(&["delayed", "delayed", "delayed", "unacked", "dead", "done", "running"]);
     let at = if draw.one_in(4) { draw.number() } else { NOW - 50_000 + draw.below(100_000) };
     let mut line = json!({ "topic": "t", "id": id, "state": state, "at": at });
+    if draw.one_in(6) {
+        line["broadcast"] = json!(true);
+    }
     if draw.one_in(3) {
         line["record_base64"] = json!(BASE64_STANDARD.encode(grammar::record(draw)));
         return line;
@@ -154,7 +157,7 @@ async fn import_all(store: &dyn Store, app: &AppName, draw: &Draw, found: &mut F
         let is_accepted = imported(store, Some(app), &format!("{start}{text}\n")).await.is_ok();
         found.input(is_accepted);
         // A broadcast is gone once it is published.
-        let stays = is_accepted && line["state"] != "broadcast";
+        let stays = is_accepted && line["broadcast"] != true;
         let read: Value = serde_json::from_str(&text).unwrap_or_default();
         let id = read["job"]["id"].as_str().and_then(|id| JobId::new(id).ok());
         let Some(id) = id.filter(|_| stays) else { continue };

@@ -5,10 +5,10 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use dq::job::{AppName, JobId, TopicKey, TopicName};
+use dq::job::{AppName, JobId, JobState, TopicKey, TopicName};
 use dq::prelude::*;
 use dq::provider::TopicProvider;
-use dq::store::{JobPlace, LimitKind, Store, Stored};
+use dq::store::{LimitKind, Store, Stored};
 use dq::testing::Harness;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -115,9 +115,9 @@ pub fn key() -> TopicKey {
 /// The ids of jobs that only a handler ends: neither schedules, nor what a store forgets by itself or a follow-up may delete.
 pub async fn lasting(store: &dyn Store, ids: Vec<JobId>, draw: &Draw) -> Vec<JobId> {
     let stored = store.get(&key(), &ids).await.expect("a memory store answers");
-    let lasts = |place: &JobPlace| match place {
-        JobPlace::Delayed { .. } | JobPlace::Unacked { .. } => true,
-        JobPlace::Dead { since } => since.as_millis() > NOW - 300 * 24 * 3_600_000,
+    let lasts = |place: &JobState| match place {
+        JobState::Delayed { .. } | JobState::Unacked { .. } => true,
+        JobState::Dead { since } => since.as_millis() > NOW - 300 * 24 * 3_600_000,
         _ => false,
     };
     let both = ids.into_iter().zip(stored).filter_map(|(id, stored)| Some((id, stored?)));

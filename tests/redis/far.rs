@@ -4,10 +4,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use dq::job::{AppName, Codec, Delivery, Metadata, Record};
+use dq::job::{AppName, Codec, Delivery, JobState, Metadata, Record};
 use dq::store::redis::RedisStore;
 use dq::store::step::{Audit, DEFAULT_BYTES, Scan};
-use dq::store::{CommandKind, Due, JobPlace, NewJob, OnDuplicate, Store};
+use dq::store::{CommandKind, Due, NewJob, OnDuplicate, Store};
 use dq::testing::ManualClock;
 use dq::time::Timestamp;
 use dq_tests::redis::RedisServer;
@@ -180,7 +180,7 @@ async fn far_jobs_that_lost_their_place_wait_again_under_their_due_time() {
         assert_eq!(fixture.lost().await, 0, "{removed}");
         for new in together(300) {
             let stored = fixture.topic.store.get(&fixture.topic.key, &[new.id]).await.unwrap().remove(0).unwrap();
-            assert_eq!(stored.place, JobPlace::Delayed { due: Timestamp::from_millis(DUE) });
+            assert_eq!(stored.place, JobState::Delayed { due: Timestamp::from_millis(DUE) });
         }
         fixture.set_clock(DUE);
         assert_eq!(fixture.topic.try_transfer(1_000).await.unwrap().claims.len(), 300, "{removed}");

@@ -12,8 +12,8 @@ use dq::provider::{CallError, Invalid, TopicProvider};
 use dq::store::memory::MemoryStore;
 use dq::store::redis::RedisStore;
 use dq::store::{
-    AddOutcome, BatchAnswer, ChangeKind, ChangeVerdict, CopyPlace, Import, JobChange, JobCopy, Numbered, OnDuplicate,
-    Store, StoreError,
+    AddOutcome, BatchAnswer, ChangeKind, ChangeVerdict, Import, JobChange, JobCopy, Numbered, OnDuplicate, Store,
+    StoreError,
 };
 use dq::time::Timestamp;
 use dq_tests::limits::{Sample, samples};
@@ -65,14 +65,7 @@ async fn batches_keep_to(store: &dyn Store) {
             }
             other => assert!(!sample.is_within() && is_refused(&other), "{sample:?}: {other:?}"),
         }
-        let copy = JobCopy {
-            id,
-            record: sample.record(),
-            crashes: 0,
-            place: CopyPlace::Dead,
-            at: Timestamp::from_millis(1),
-            taken_until: None,
-        };
+        let copy = JobCopy::new(id, sample.record(), State::Dead, Timestamp::from_millis(1));
         number += 1;
         let import = Import { copies: vec![copy], on_duplicate: OnDuplicate::Replace, fence: Fence(0) };
         let imported = producer.import(number, import).await;
@@ -87,7 +80,7 @@ async fn batches_keep_to(store: &dyn Store) {
         let is_time = sample.limit == limits::TIME;
         let (at, fence) = if is_time { (sample.size, 0) } else { (1, sample.size) };
         let (id, record, at) = (job(&sample.name()).id, job("x").record, Timestamp::from_millis(at));
-        let copy = JobCopy { id, record, crashes: 0, place: CopyPlace::Dead, at, taken_until: None };
+        let copy = JobCopy::new(id, record, State::Dead, at);
         number += 1;
         let import = Import { copies: vec![copy], on_duplicate: OnDuplicate::Replace, fence: Fence(fence) };
         let imported = producer.import(number, import).await;

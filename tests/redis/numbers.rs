@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use dq::job::{Delivery, Fence, ProducerId, State};
 use dq::store::step::{Change, DEFAULT_BYTES, Publish};
 use dq::store::{
-    AddOutcome, BatchAnswer, CALL_SLOTS, Command, CommandKind, Examine, ExportPart, ExportRequest, FindingCode, Import,
-    Mismatch, NewJob, Numbered, OnDuplicate, Producer, Repair, Store,
+    AddOutcome, BatchAnswer, CALL_SLOTS, Command, CommandKind, Examine, FindingCode, Import, Mismatch, NewJob,
+    Numbered, OnDuplicate, PageRequest, Producer, Repair, Store,
 };
 use dq_tests::redis::RedisServer;
 
@@ -100,8 +100,8 @@ async fn after_fence(last: &str) -> (RedisServer, Topic) {
 }
 
 async fn last_fence(topic: &Topic) -> u64 {
-    let request = ExportRequest { part: ExportPart::State(State::Dead), after: None, limit: 10, bytes: DEFAULT_BYTES };
-    topic.store.export(&topic.key, request).await.unwrap().fence.0
+    let request = PageRequest { state: State::Dead, after: None, limit: 10, bytes: DEFAULT_BYTES };
+    topic.store.export(&topic.key, request, false).await.unwrap().fence.0
 }
 
 async fn parked_by(topic: &Topic, name: &str) -> Option<Fence> {

@@ -6,9 +6,7 @@ use dq::inspect::JobFilter;
 use dq::job::{AppName, Delivery, State};
 use dq::store::redis::RedisStore;
 use dq::store::step::{self, Change, DEFAULT_BYTES, Sequenced};
-use dq::store::{
-    CommandKind, Durability, ExportPart, ExportRequest, Interest, NewJob, PageRequest, Signal, Store, StoreError,
-};
+use dq::store::{CommandKind, Durability, Interest, JobCopy, NewJob, PageRequest, Signal, Store, StoreError};
 use dq_tests::redis::RedisServer;
 
 use super::topic::{LEASE, Topic, job, key, provider};
@@ -109,9 +107,9 @@ async fn a_user_who_only_reads_sees_everything_and_changes_nothing() {
     for state in State::ALL {
         look.jobs("t", state, &JobFilter::default(), None).await.unwrap();
     }
-    for part in ExportPart::ALL {
-        let request = ExportRequest { part, after: None, limit: 10, bytes: DEFAULT_BYTES };
-        seen.export(&topic.key, request).await.unwrap();
+    for (broadcasts, state) in JobCopy::parts() {
+        let request = PageRequest { state, after: None, limit: 10, bytes: DEFAULT_BYTES };
+        seen.export(&topic.key, request, broadcasts).await.unwrap();
     }
     let mut doctor = look.doctor(None).unwrap();
     while doctor.step().await.unwrap().is_some() {}

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use dq::job::{AppName, Cause, Codec, Fence, JobId, Metadata, NodeId, ProducerId, Record, TopicKey, TopicName};
+use dq::job::{AppName, Cause, Codec, Fence, JobId, Metadata, NodeId, ProducerId, Record, State, TopicKey, TopicName};
 use dq::provider::Provider;
 use dq::store::step::{Reconcile, Sequenced, Transfer};
-use dq::store::{BatchAnswer, CopyPlace, Due, Import, ImportOutcome, JobCopy, NewJob, Numbered, OnDuplicate, Store};
+use dq::store::{BatchAnswer, Due, Import, ImportOutcome, JobCopy, NewJob, Numbered, OnDuplicate, Store};
 use dq::time::Timestamp;
 use futures_util::StreamExt;
 
@@ -47,28 +47,22 @@ fn waiting(n: usize, record: &Record) -> NewJob {
     NewJob { due: Due::After(later.unwrap_or_default()), ..NewJob::new(id, record.clone()) }
 }
 
-fn ended(place: CopyPlace, n: usize) -> JobCopy {
-    let (name, at) = match place {
-        CopyPlace::Dead => ("dead", 1_763_000_000_000),
-        CopyPlace::Unacked => ("parked", 1_763_000_000_000),
+fn ended(state: State, n: usize) -> JobCopy {
+    let (name, at) = match state {
+        State::Dead => ("dead", 1_763_000_000_000),
+        State::Unacked => ("parked", 1_763_000_000_000),
         _ => ("done", 4_000_000_000_000),
     };
     let mut metadata = record().metadata().unwrap();
-    if place == CopyPlace::Dead {
+    if state == State::Dead {
         let error = Some(format!("the bank says {n}"));
         metadata = Metadata { attempts: 3, cause: Some(Cause::Error), error, exhausted: true, ..metadata };
     }
-    if place == CopyPlace::Unacked {
+    if state == State::Unacked {
         metadata.parked_by = Some(Fence(7));
     }
-    JobCopy {
-        id: JobId::new(format!("{name}{n:05}")).unwrap(),
-        record: Record::new(&metadata, Codec::Json, b"{}"),
-        crashes: 0,
-        place,
-        at: Timestamp::from_millis(at + n as u64),
-        taken_until: None,
-    }
+    let id = JobId::new(format!("{name}{n:05}")).unwrap();
+    JobCopy::new(id, Record::new(&metadata, Codec::Json, b"{}"), state, Timestamp::from_millis(at + n as u64))
 }
 
 pub(crate) async fn fill(store: &dyn Store) {
@@ -86,9 +80,9 @@ pub(crate) async fn fill(store: &dyn Store) {
     }
     drop(answers);
     let mut number = ((WAITING + RUNNING) / BATCH) as u64;
-    for place in [CopyPlace::Unacked, CopyPlace::Dead, CopyPlace::Done] {
+    for state in [State::Unacked, State::Dead, State::Done] {
         for first in (0..ENDED).step_by(BATCH) {
-            let copies = (first..first + BATCH).map(|n| ended(place, n)).collect();
+            let copies = (first..first + BATCH).map(|n| ended(state, n)).collect();
             number += 1;
             let import = Import { copies, on_duplicate: OnDuplicate::Reject, fence: Fence(7) };
             let answer = producer.import(number, import).await.unwrap();

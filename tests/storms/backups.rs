@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use dq::store::file::{CheckError, Parts, backup, check};
-use dq::store::{ExportPart, ExportRequest, Store};
+use dq::store::{JobCopy, PageRequest, Store};
 use futures_util::FutureExt;
 
 use crate::ledger::{Answer, Entry, Log, now};
@@ -82,11 +82,12 @@ fn copy(directory: &Path, to: &Path) -> Result<Copied, CheckError> {
     for part in Parts::of(&copy)?.read() {
         let store = part?;
         for topic in store.known_topics() {
-            for part in ExportPart::ALL {
+            for (broadcasts, state) in JobCopy::parts() {
                 let mut after = None;
                 loop {
-                    let request = ExportRequest { part, after, limit: 1_000, bytes: 1 << 20 };
-                    let page = store.export(&topic, request).now_or_never().expect("nothing waits in memory")?;
+                    let request = PageRequest { state, after, limit: 1_000, bytes: 1 << 20 };
+                    let page =
+                        store.export(&topic, request, broadcasts).now_or_never().expect("nothing waits in memory")?;
                     ids.extend(page.copies.iter().map(|copy| copy.id.to_string()));
                     after = page.next;
                     if after.is_none() {

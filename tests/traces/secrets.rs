@@ -11,7 +11,7 @@ use dq::listener::AckMode;
 use dq::prelude::*;
 use dq::store::redis::RedisStore;
 use dq::store::step::{DEFAULT_BYTES, LeaseStatus, Reconcile, Reconciled, Sequenced, Transfer};
-use dq::store::{BroadcastMessage, ExportPart, ExportRequest, NewJob, Numbered, PageRequest, Signal, Store};
+use dq::store::{BroadcastMessage, NewJob, Numbered, PageRequest, Signal, Store};
 use dq::testing::FakeJob;
 use dq_tests::redis::RedisServer;
 use serde::{Deserialize, Serialize};
@@ -132,12 +132,8 @@ async fn no_debug_text_of_a_store_shows_a_payload() {
         let producer = store.producer(&key, &ProducerId::new("p"));
         producer.add(Numbered { number: 1, items: vec![new("a"), new("b")] }).await.unwrap();
         let page = PageRequest { state: State::Delayed, after: None, limit: 10, bytes: DEFAULT_BYTES };
-        show(&mut said, &store.page(&key, page).await.unwrap());
-        let part = ExportPart::State(State::Delayed);
-        show(
-            &mut said,
-            &store.export(&key, ExportRequest { part, after: None, limit: 10, bytes: DEFAULT_BYTES }).await,
-        );
+        show(&mut said, &store.page(&key, page.clone()).await.unwrap());
+        show(&mut said, &store.export(&key, page, false).await);
         let link = store.link(&key, &NodeId::new("n"));
         let reconcile = Reconcile { last_seen: Sequence::default(), after: None, limit: 10 };
         let reconciled = link.step(reconcile).await.unwrap();

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use dq::job::{Fence, JobId, TopicName};
+use dq::store::JobCopy;
 use dq::store::step::DEFAULT_BYTES;
-use dq::store::{CopyPlace, JobCopy};
 
 /// How many jobs one request reads or writes at most. A server does nothing else meanwhile, and may have other work.
 pub(crate) const AT_ONCE: usize = 300;
@@ -43,39 +43,40 @@ impl Batch {
 
 /// A job and a broadcast of the same id are two copies.
 fn name_of(copy: &JobCopy) -> (bool, JobId) {
-    (copy.place == CopyPlace::Broadcast, copy.id.clone())
+    (copy.is_broadcast, copy.id.clone())
 }
 
 #[cfg(test)]
 mod tests {
-    use dq::job::{Codec, Metadata, Record};
+    use dq::job::{Codec, Metadata, Record, State};
     use dq::time::Timestamp;
 
     use super::*;
 
-    fn copy(name: &str, bytes: usize, place: CopyPlace) -> JobCopy {
+    fn copy(name: &str, bytes: usize, state: State) -> JobCopy {
         let record = Record::new(&Metadata::default(), Codec::Json, &vec![b'1'; bytes]);
-        JobCopy { id: JobId::new(name).unwrap(), record, crashes: 0, place, at: Timestamp::EPOCH, taken_until: None }
+        JobCopy::new(JobId::new(name).unwrap(), record, state, Timestamp::EPOCH)
     }
 
     #[test]
     fn a_batch_is_bounded_by_a_count_and_by_bytes_and_has_no_id_twice() {
         let mut batch = Batch::new(TopicName::new("t").unwrap(), Fence(0));
-        let large = copy("large", 2 * DEFAULT_BYTES, CopyPlace::Dead);
+        let large = copy("large", 2 * DEFAULT_BYTES, State::Dead);
         assert!(batch.takes(&large), "a large one never blocks");
         batch.push(1, large);
-        assert!(!batch.takes(&copy("small", 1, CopyPlace::Dead)));
+        assert!(!batch.takes(&copy("small", 1, State::Dead)));
 
         let mut batch = Batch::new(TopicName::new("t").unwrap(), Fence(0));
-        batch.push(1, copy("half", DEFAULT_BYTES / 2, CopyPlace::Dead));
-        assert!(!batch.takes(&copy("other", DEFAULT_BYTES / 2, CopyPlace::Dead)), "with their metadata they are more");
-        assert!(!batch.takes(&copy("half", 1, CopyPlace::Delayed)));
-        assert!(batch.takes(&copy("half", 1, CopyPlace::Broadcast)), "a job and a broadcast of an id are two");
+        batch.push(1, copy("half", DEFAULT_BYTES / 2, State::Dead));
+        assert!(!batch.takes(&copy("other", DEFAULT_BYTES / 2, State::Dead)), "with their metadata they are more");
+        assert!(!batch.takes(&copy("half", 1, State::Delayed)));
+        let broadcast = JobCopy { is_broadcast: true, ..copy("half", 1, State::Delayed) };
+        assert!(batch.takes(&broadcast), "a job and a broadcast of an id are two");
         for n in 1..AT_ONCE {
-            let next = copy(&n.to_string(), 1, CopyPlace::Dead);
+            let next = copy(&n.to_string(), 1, State::Dead);
             assert!(batch.takes(&next));
             batch.push(1, next);
         }
-        assert!(!batch.takes(&copy("one more", 1, CopyPlace::Dead)));
+        assert!(!batch.takes(&copy("one more", 1, State::Dead)));
     }
 }

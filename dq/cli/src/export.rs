@@ -10,17 +10,17 @@ use clap::Args;
 use dq::job::{AppName, Fence, State, TopicKey, TopicName};
 use dq::store::file::{Parts, check};
 use dq::store::step::DEFAULT_BYTES;
-use dq::store::{CopyPlace, Cursor, ExportPart, ExportRequest, Exported, SetState, SetsRequest, Store, TopicCounts};
+use dq::store::{Cursor, Exported, JobCopy, PageRequest, SetState, SetsRequest, Store, TopicCounts};
 
 use crate::ask::Repeating;
 use crate::batch::AT_ONCE;
 use crate::failure::Failure;
 use crate::follow_ups::Outboxes;
-use crate::job_line::{JobLine, PLACES, word};
+use crate::job_line::JobLine;
 use crate::line::{End, FORMAT, Line, MAX_LINE, Start, TopicLine};
 use crate::progress::Progress;
 use crate::screen::many;
-use crate::words::one_of;
+use crate::words::{Word, one_of, word_of};
 
 /// The most topics that a store lists.
 const MAX_TOPICS: usize = 10_000;
@@ -36,6 +36,15 @@ pub struct ExportArguments {
     pub choice: Choice,
 }
 
+/// What `--state` chooses: jobs in a state, or behind `true` the broadcasts.
+const PARTS: &[Word<(bool, State)>] = &[
+    ((false, State::Delayed), "delayed", "Jobs that wait until they are due"),
+    ((false, State::Unacked), "unacked", "Parked jobs"),
+    ((false, State::Dead), "dead", "Jobs that were given up"),
+    ((false, State::Done), "done", "Jobs that are kept after their ack"),
+    ((true, State::Delayed), "broadcast", "Broadcasts that wait"),
+];
+
 /// Which jobs to export.
 #[derive(Debug, Clone, Args)]
 pub struct Choice {
@@ -43,8 +52,8 @@ pub struct Choice {
     #[arg(long = "topic", value_name = "TOPIC")]
     pub topics: Vec<TopicName>,
     /// Only jobs in this state; may be given several times [default: all states but RUNNING]
-    #[arg(long = "state", value_name = "STATE", value_parser = one_of(PLACES))]
-    pub states: Vec<CopyPlace>,
+    #[arg(long = "state", value_name = "STATE", value_parser = one_of(PARTS))]
+    pub states: Vec<(bool, State)>,
     /// Export RUNNING jobs too: as DELAYED at the time at which they were due, or as UNACKED if they were parked. Such a job may
     /// run in both stores. Topics may change while they are read, and moving jobs may be missing
     #[arg(long)]
@@ -52,13 +61,13 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// The parts of an export of this choice.
-    pub fn parts(&self) -> Vec<ExportPart> {
-        let is_chosen = |part: &ExportPart| match part.place() {
-            None => self.running,
-            Some(place) => self.states.is_empty() || self.states.contains(&place),
+    /// The parts of an export of this choice, as [`JobCopy::parts`] has them.
+    pub fn parts(&self) -> Vec<(bool, State)> {
+        let is_chosen = |part: &(bool, State)| match part {
+            (_, State::Running) => self.running,
+            _ => self.states.is_empty() || self.states.contains(part),
         };
-        ExportPart::ALL.into_iter().filter(is_chosen).collect()
+        JobCopy::parts().filter(is_chosen).collect()
     }
 
     /// Whether RUNNING jobs would be missed.
@@ -74,8 +83,8 @@ pub struct Report {
     pub topics: usize,
     /// Those of them of which the store has nothing.
     pub unknown: Vec<TopicName>,
-    /// How many jobs, by their place.
-    pub jobs: BTreeMap<CopyPlace, u64>,
+    /// How many jobs in each state, and under `true` how many broadcasts.
+    pub jobs: BTreeMap<(bool, State), u64>,
     /// How many lines of follow-ups.
     pub follow_ups: u64,
     /// What changed while it was read.
@@ -89,7 +98,7 @@ impl fmt::Display for Report {
         }
         let jobs = self.jobs.values().sum::<u64>();
         write!(f, "exported {} of {}", many(jobs as usize, "job"), many(self.topics, "topic"))?;
-        let counts = self.jobs.iter().map(|(place, jobs)| format!("{jobs} {}", word(*place)));
+        let counts = self.jobs.iter().map(|(part, jobs)| format!("{jobs} {}", word_of(PARTS, part)));
         if jobs > 0 {
             write!(f, ": {}", counts.collect::<Vec<_>>().join(", "))?;
         }
@@ -315,9 +324,9 @@ impl<'a> Writer<'a> {
         &mut self,
         store: &dyn Store,
         key: &TopicKey,
-        parts: &[ExportPart],
+        parts: &[(bool, State)],
         repeating: Repeating,
-    ) -> Result<BTreeMap<ExportPart, usize>, Failure> {
+    ) -> Result<BTreeMap<(bool, State), usize>, Failure> {
         self.topics.entry(key.topic.clone()).or_default();
         let mut read = BTreeMap::new();
         let mut is_named = false;
@@ -334,7 +343,7 @@ impl<'a> Writer<'a> {
                 self.progress.jobs(page.jobs as u64);
                 for copy in &page.copies {
                     self.line(&Line::Job(Box::new(JobLine::of(&key.topic, copy))))?;
-                    *self.report.jobs.entry(copy.place).or_default() += 1;
+                    *self.report.jobs.entry((copy.is_broadcast, copy.state)).or_default() += 1;
                 }
                 after = page.next;
                 if after.is_none() {
@@ -354,7 +363,7 @@ impl<'a> Writer<'a> {
 async fn page(
     store: &dyn Store,
     key: &TopicKey,
-    part: ExportPart,
+    (broadcasts, state): (bool, State),
     after: Option<Cursor>,
     repeating: Repeating,
 ) -> Result<Exported, Failure> {
@@ -362,20 +371,20 @@ async fn page(
     let ask = |tries: u32| {
         let halved = |most: usize| most.checked_shr(tries).unwrap_or_default().max(1);
         let (limit, bytes) = (halved(AT_ONCE), halved(DEFAULT_BYTES));
-        store.export(key, ExportRequest { part, after: after.clone(), limit, bytes })
+        store.export(key, PageRequest { state, after: after.clone(), limit, bytes }, broadcasts)
     };
     repeating.ask(&what, ask).await
 }
 
 /// How many jobs or broadcasts a part has, by these counts.
-const fn count(counts: &TopicCounts, part: ExportPart) -> usize {
+const fn count(counts: &TopicCounts, part: (bool, State)) -> usize {
     match part {
-        ExportPart::State(State::Delayed) => counts.delayed,
-        ExportPart::State(State::Running) => counts.running,
-        ExportPart::State(State::Unacked) => counts.unacked,
-        ExportPart::State(State::Dead) => counts.dead,
-        ExportPart::State(State::Done) => counts.done,
-        ExportPart::Broadcasts => counts.broadcasts,
+        (false, State::Delayed) => counts.delayed,
+        (false, State::Running) => counts.running,
+        (false, State::Unacked) => counts.unacked,
+        (false, State::Dead) => counts.dead,
+        (false, State::Done) => counts.done,
+        (true, _) => counts.broadcasts,
     }
 }
 
@@ -383,14 +392,14 @@ const fn count(counts: &TopicCounts, part: ExportPart) -> usize {
 fn changed(
     topic: &TopicName,
     before: &TopicCounts,
-    read: &BTreeMap<ExportPart, usize>,
+    read: &BTreeMap<(bool, State), usize>,
     after: &TopicCounts,
 ) -> Option<String> {
-    let differs = |(part, read): (&ExportPart, &usize)| {
+    let differs = |(part, read): (&(bool, State), &usize)| {
         let (before, after) = (count(before, *part), count(after, *part));
         let what = match part {
-            ExportPart::State(state) => format!("{state} jobs"),
-            ExportPart::Broadcasts => "broadcasts".into(),
+            (false, state) => format!("{state} jobs"),
+            (true, _) => "broadcasts".into(),
         };
         ((before, after) != (*read, *read)).then(|| {
             format!("topic `{topic}` changed while it was read ({before} {what} before, {read} read, {after} after)")

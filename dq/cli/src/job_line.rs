@@ -8,28 +8,12 @@ use std::time::Duration;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
-use dq::job::{Codec, InvalidRecord, JobId, KeptState, Metadata, Record, TopicName, limits};
+use dq::job::{Codec, InvalidRecord, JobId, KeptState, Metadata, Record, State, TopicName, limits};
 use dq::schedule::checked;
-use dq::store::{CopyPlace, JobCopy};
+use dq::store::JobCopy;
 use dq::time::Timestamp;
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
-
-use crate::words::{Word, word_of};
-
-/// The places of jobs.
-pub(crate) const PLACES: &[Word<CopyPlace>] = &[
-    (CopyPlace::Delayed, "delayed", "Jobs that wait until they are due"),
-    (CopyPlace::Unacked, "unacked", "Parked jobs"),
-    (CopyPlace::Dead, "dead", "Jobs that were given up"),
-    (CopyPlace::Done, "done", "Jobs that are kept after their ack"),
-    (CopyPlace::Broadcast, "broadcast", "Broadcasts that wait"),
-];
-
-/// The word for a place, in lines and reports.
-pub(crate) fn word(place: CopyPlace) -> &'static str {
-    word_of(PLACES, &place)
-}
 
 /// The line of a job. What is left out is zero, `false` or nothing. Times are ms since the Unix epoch, periods are ms.
 ///
@@ -41,10 +25,12 @@ pub struct JobLine {
     pub topic: TopicName,
     /// Its id.
     pub id: JobId,
-    /// `delayed`, `unacked`, `dead`, `done`, or `broadcast` for a broadcast that waits.
-    #[serde(serialize_with = "place_as_word", deserialize_with = "place_from_word")]
-    pub state: CopyPlace,
-    /// When it is due (delayed, broadcast), since when it is in its state (unacked, dead), or until when (done).
+    /// `delayed`, `unacked`, `dead` or `done`.
+    pub state: State,
+    /// It is a waiting broadcast, which is `delayed`, and not a job.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub broadcast: bool,
+    /// When it is due (delayed), since when it is in its state (unacked, dead), or until when (done).
     pub at: Timestamp,
     /// Until when its id stays taken.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -74,7 +60,8 @@ impl JobLine {
         let bare = Self {
             topic: topic.clone(),
             id: copy.id.clone(),
-            state: copy.place,
+            state: copy.state,
+            broadcast: copy.is_broadcast,
             at: copy.at.min(latest),
             taken_until: copy.taken_until.map(|until| until.min(latest)),
             crashes: copy.crashes,
@@ -96,7 +83,7 @@ impl JobLine {
     /// # Errors
     /// What is wrong with the line.
     pub fn into_copy(self) -> Result<JobCopy, String> {
-        let Self { id, crashes, state: place, at, taken_until, metadata, .. } = self;
+        let Self { id, crashes, state, broadcast: is_broadcast, at, taken_until, metadata, .. } = self;
         let record = match (self.payload, self.payload_base64, self.record_base64) {
             (Some(raw), None, None) => record_of(at, &metadata, raw.get().as_bytes())?,
             (None, Some(text), None) => record_of(at, &metadata, &decoded("payload_base64", &text)?)?,
@@ -109,7 +96,7 @@ impl JobLine {
             }
             _ => return Err("a job has exactly one of `payload`, `payload_base64` and `record_base64`".into()),
         };
-        let copy = JobCopy { id, record, crashes, place, at, taken_until };
+        let copy = JobCopy { id, record, crashes, state, at, is_broadcast, taken_until };
         copy.check().map_err(|over| over.to_string())?;
         match checked(&copy.id, &copy.record) {
             Err(InvalidRecord::OverLimit(over)) => Err(over.to_string()),
@@ -168,16 +155,4 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 /// A field that is there, also if its value is `null`.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawValue>>, D::Error> {
     Box::<RawValue>::deserialize(deserializer).map(Some)
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
-fn place_as_word<S: Serializer>(place: &CopyPlace, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(word(*place))
-}
-
-fn place_from_word<'de, D: Deserializer<'de>>(deserializer: D) -> Result<CopyPlace, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    let place = CopyPlace::ALL.into_iter().find(|place| word(*place) == text);
-    let known = || CopyPlace::ALL.map(word).join(", ");
-    place.ok_or_else(|| de::Error::custom(format!("there is no state `{text}`; there is {}", known())))
 }

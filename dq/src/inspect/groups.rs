@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::job::{GroupName, JobId, NodeId, State, TopicName};
-use crate::store::{GroupSeen, JobPlace, Pause};
+use crate::job::{GroupName, JobId, JobState, NodeId, State, TopicName};
+use crate::store::{GroupSeen, Pause};
 use crate::time::Timestamp;
 
 /// A page of the groups of a topic that have jobs or are paused.
@@ -57,7 +57,7 @@ pub struct GroupSeat {
 }
 
 impl GroupSeat {
-    fn new((id, place): (JobId, JobPlace)) -> Self {
+    fn new((id, place): (JobId, JobState)) -> Self {
         Self { id, state: place.state(), at: place.at(), node: place.node().cloned() }
     }
 

@@ -46,7 +46,7 @@ pub(super) mod described {
         /// The command that waits for the end of the run.
         command: Option<String>,
         /// The state that an import brought.
-        place: Option<String>,
+        state: Option<String>,
     }
 
     /// How a job ended.

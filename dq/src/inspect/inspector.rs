@@ -8,10 +8,10 @@ use super::reason::NotRunReason;
 use super::runs::running;
 use super::topic::{TopicSummary, TopicsPage, holder_of};
 use super::why::{Why, missing, of_group, reasons};
-use crate::job::{GroupName, JobId, State, ToJobId};
+use crate::job::{GroupName, JobId, JobState, State, ToJobId};
 use crate::provider::{CallError, Invalid, Provider, TopicProvider};
 use crate::store::step::{DEFAULT_BYTES, MAX_JOBS as MAX_RECORDS};
-use crate::store::{Cursor, DueCount, GroupsRequest, JobPlace, MAX_GROUPS, MAX_NODES, PageRequest};
+use crate::store::{Cursor, DueCount, GroupsRequest, MAX_GROUPS, MAX_NODES, PageRequest};
 use crate::time::Timestamp;
 
 /// The most topics in a page.
@@ -263,6 +263,6 @@ impl Inspector {
 }
 
 /// The cursor behind a job. Pages of RUNNING jobs have cursors of the store's own.
-fn cursor_of(place: &JobPlace, id: &JobId) -> Cursor {
+fn cursor_of(place: &JobState, id: &JobId) -> Cursor {
     Cursor { at: place.at().unwrap_or(Timestamp::EPOCH), id: id.to_string() }
 }

@@ -44,7 +44,7 @@ pub use msgpack::Value;
 pub use priority::Priority;
 pub use progress::Progress;
 pub use record::Codec;
-pub use state::State;
+pub use state::{JobState, State};
 pub use weight::Weight;
 
 #[doc(hidden)]

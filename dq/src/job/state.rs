@@ -19,7 +19,7 @@
 //!   where it is; a RUNNING or DONE job cannot be changed;
 //! * the store prunes a DONE or DEAD job after its retention;
 //! * a job that another program removed from its place counts as RUNNING until the audit makes it UNACKED or DEAD;
-//! * an import puts a copy of a job, from an export, into any state but RUNNING ([`State::IMPORTED`]), and may replace a job
+//! * an import puts a copy of a job, from an export, into any state but RUNNING ([`State::TIMED`]), and may replace a job
 //!   that is not RUNNING;
 //! * the doctor makes a job DEAD that does not decode, unless it runs or is DONE;
 //! * a job without crashes left becomes DEAD after one more run, which calls only `on_exhausted`.
@@ -32,8 +32,15 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
+use super::{Fence, NodeId};
+use crate::time::Timestamp;
+
 /// The state of a job. A job is in exactly one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub enum State {
     /// The job waits until it is due, and then until a node takes it.
     Delayed,
@@ -135,9 +142,10 @@ impl State {
     #[doc(hidden)]
     pub const ADDED: Self = Self::Delayed;
 
-    /// The states into which an import puts a job, where its id is unknown or it replaces one that is not RUNNING.
+    /// The states that have a time: all but RUNNING. An import puts a job into one of them, where its id is unknown or it replaces one
+    /// that is not RUNNING.
     #[doc(hidden)]
-    pub const IMPORTED: [Self; 4] = [Self::Delayed, Self::Unacked, Self::Dead, Self::Done];
+    pub const TIMED: [Self; 4] = [Self::Delayed, Self::Unacked, Self::Dead, Self::Done];
 
     /// The state after `event`, or `None` if the job is gone.
     ///
@@ -188,19 +196,97 @@ impl State {
 
     /// The state as a word: `delayed`, `running`, `unacked`, `dead` or `done`.
     pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Delayed => "delayed",
-            Self::Running => "running",
-            Self::Unacked => "unacked",
-            Self::Dead => "dead",
-            Self::Done => "done",
-        }
+        ["delayed", "running", "unacked", "dead", "done"][self as usize]
+    }
+
+    /// Its letter in scripts and in moves.
+    pub(crate) const fn letter(self) -> &'static str {
+        ["d", "r", "u", "x", "f"][self as usize]
+    }
+
+    /// The state of this letter.
+    pub(crate) fn of_letter(letter: char) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.letter().starts_with(letter))
     }
 }
 
 impl fmt::Display for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
+    }
+}
+
+/// The state of a job, and since or until when.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum JobState {
+    /// The job is DELAYED.
+    Delayed {
+        /// When the job is due.
+        due: Timestamp,
+    },
+    /// The job is RUNNING.
+    Running {
+        /// The node that holds the job and the fence of its run. A query by id leaves it `None`.
+        holder: Option<(NodeId, Fence)>,
+    },
+    /// The job is UNACKED.
+    Unacked {
+        /// When its handler parked it.
+        since: Timestamp,
+    },
+    /// The job is DEAD.
+    Dead {
+        /// When it became DEAD.
+        since: Timestamp,
+    },
+    /// The job is DONE.
+    Done {
+        /// When the store removes it.
+        until: Timestamp,
+    },
+}
+
+impl JobState {
+    /// The state of a job since or until this time. Who holds a RUNNING job is not known.
+    #[doc(hidden)]
+    pub const fn of(state: State, at: Timestamp) -> Self {
+        match state {
+            State::Delayed => Self::Delayed { due: at },
+            State::Running => Self::Running { holder: None },
+            State::Unacked => Self::Unacked { since: at },
+            State::Dead => Self::Dead { since: at },
+            State::Done => Self::Done { until: at },
+        }
+    }
+
+    /// The state.
+    pub const fn state(&self) -> State {
+        match self {
+            Self::Delayed { .. } => State::Delayed,
+            Self::Running { .. } => State::Running,
+            Self::Unacked { .. } => State::Unacked,
+            Self::Dead { .. } => State::Dead,
+            Self::Done { .. } => State::Done,
+        }
+    }
+
+    /// When the job is due, or since or until when it is there; `None` while it is RUNNING.
+    pub const fn at(&self) -> Option<Timestamp> {
+        match self {
+            Self::Delayed { due: at }
+            | Self::Unacked { since: at }
+            | Self::Dead { since: at }
+            | Self::Done { until: at } => Some(*at),
+            Self::Running { .. } => None,
+        }
+    }
+
+    /// The node that holds the job, if it is RUNNING and the query found that node.
+    pub fn node(&self) -> Option<&NodeId> {
+        match self {
+            Self::Running { holder } => holder.as_ref().map(|(node, _)| node),
+            _ => None,
+        }
     }
 }
 

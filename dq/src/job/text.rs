@@ -10,7 +10,6 @@ use super::id::JobId;
 use super::ident::{AppName, NodeId, TopicName};
 use super::metadata::Cause;
 use super::priority::Priority;
-use super::state::State;
 use super::weight::Weight;
 
 /// Types that serialize as the text that they display.
@@ -33,7 +32,7 @@ macro_rules! to_text {
         impl utoipa::ToSchema for $name {}
     )+ };
 }
-to_text!(AppName, TopicName, NodeId, JobId, State, Cause, Priority, GroupName);
+to_text!(AppName, TopicName, NodeId, JobId, Cause, Priority, GroupName);
 
 /// Types that check the text of which they are made.
 macro_rules! from_text {

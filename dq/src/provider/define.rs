@@ -21,10 +21,10 @@ use super::schedule_change::{comes_between, redefine};
 use super::sending::{call_one, passed};
 use super::store_now::StoreNow;
 use super::typed::Provider;
-use crate::job::{JobId, State, TopicName};
+use crate::job::{JobId, JobState, State, TopicName};
 use crate::schedule::{Definition, Origin, PayloadOf, Periodic, Ticks, schedule_id};
 use crate::store::step::MAX_JOBS;
-use crate::store::{JobPlace, OnDuplicate, Stored};
+use crate::store::{OnDuplicate, Stored};
 use crate::time::Timestamp;
 
 /// How many earlier definitions a schedule remembers.
@@ -135,7 +135,7 @@ impl CodeSchedule {
         };
         let topic = caller.topic();
         if let Step::Update(definition) = self.step(found, now, topic) {
-            let due = if let JobPlace::Delayed { due } = found.place { due } else { definition.tick };
+            let due = if let JobState::Delayed { due } = found.place { due } else { definition.tick };
             let deadline = caller.root.deadline(None);
             redefine(caller, found, &definition, due, now, None, deadline).await?;
             tracing::info!(%topic, schedule = self.name, "this program has a newer definition of the schedule, which takes the place of the one in the store");

@@ -17,10 +17,10 @@ use super::sending::passed;
 use super::store_now::{DefinitionsWake, StoreNow, store_now};
 use super::topic::TopicProvider;
 use super::typed::Provider;
-use crate::job::{JobId, TopicName};
+use crate::job::{JobId, JobState, TopicName};
 use crate::schedule::{Definition, Overlap, schedule_name};
 use crate::store::step::MAX_JOBS;
-use crate::store::{HistorySetting, JobPlace, StoreError, Stored};
+use crate::store::{HistorySetting, StoreError, Stored};
 use crate::time::Timestamp;
 
 /// A store that is found empty this long after another topic found it so was emptied again.
@@ -156,7 +156,7 @@ async fn align_once(caller: &Caller, ids: &[JobId], now: &StoreNow, waits: bool)
     let (mut again, mut each) = (Vec::new(), Vec::new());
     for stored in found.iter().flatten() {
         match stored.place {
-            JobPlace::Running { .. } if waits => again.push(stored.id.clone()),
+            JobState::Running { .. } if waits => again.push(stored.id.clone()),
             _ => each.push(stored),
         }
     }
@@ -189,7 +189,7 @@ async fn last_from_now(caller: &Caller, definition: &Definition, now: Timestamp)
         return Ok(definition.last.clone());
     };
     let found = stored(caller, std::slice::from_ref(&last), None).await?.pop().flatten();
-    let is_ahead = found.is_some_and(|job| matches!(job.place, JobPlace::Delayed { due } if due > now));
+    let is_ahead = found.is_some_and(|job| matches!(job.place, JobState::Delayed { due } if due > now));
     Ok(Some(last).filter(|_| !is_ahead))
 }
 
@@ -243,7 +243,7 @@ impl TopicProvider {
 
 /// A schedule, when it is due, and its next tick after `from`, if it waits for one that was computed while the store's clock was ahead.
 fn ahead(found: &Stored, from: Timestamp) -> Option<(Definition, Timestamp, Timestamp)> {
-    let JobPlace::Delayed { due } = found.place else { return None };
+    let JobState::Delayed { due } = found.place else { return None };
     let definition = Definition::read(&found.record).ok()?;
     let next = definition.tick_from_now(due, from)?;
     Some((definition, due, next))

@@ -88,8 +88,8 @@ pub use topic::TopicProvider;
 pub use typed::Provider;
 
 pub use crate::store::{
-    ACKED_HEADER, CommandOutcome, Cursor, DEAD_HEADER, Drain, JobPlace, JobSetSummary, LEFT_HEADER, Limit, LimitKind,
-    OnDead, Pause, SetCounts, SetRefusal, SetState, TopicCounts, TopicDelay, TopicLimit, TopicState, Transition,
+    ACKED_HEADER, CommandOutcome, Cursor, DEAD_HEADER, Drain, JobSetSummary, LEFT_HEADER, Limit, LimitKind, OnDead,
+    Pause, SetCounts, SetRefusal, SetState, TopicCounts, TopicDelay, TopicLimit, TopicState, Transition,
 };
 
 #[cfg(test)]

@@ -3,8 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::job::{Cause, InvalidRecord, StateError};
-use crate::store::JobPlace;
+use crate::job::{Cause, InvalidRecord, JobState, StateError};
 
 /// Why a wait for a result ends without one, in [`CallError::NoResult`](super::CallError::NoResult).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,7 +29,7 @@ pub enum NoResult {
         /// How long the caller waited.
         waited: Duration,
         /// Where the job is now.
-        place: JobPlace,
+        place: JobState,
     },
     /// The result is not of the requested type.
     Decode(StateError),

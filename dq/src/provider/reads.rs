@@ -7,11 +7,11 @@ use super::pages::page;
 use super::query::{Asking, Query, query};
 use super::topic::TopicProvider;
 use super::typed::Provider;
-use crate::job::{JobId, TopicKey, TopicName};
+use crate::job::{JobId, JobState, TopicKey, TopicName};
 use crate::store::{
     CommandKind, CommandOutcome, Danger, DueCount, Examine, Examined, GroupPage, GroupsRequest, HolderPage, JobHistory,
-    JobPlace, MinuteCounts, NodesRequest, OutboxPosition, OutboxSeen, Page, PageRequest, Repair, Store, Stored,
-    TopicNames, TopicOverview,
+    MinuteCounts, NodesRequest, OutboxPosition, OutboxSeen, Page, PageRequest, Repair, Store, Stored, TopicNames,
+    TopicOverview,
 };
 use crate::time::Timestamp;
 
@@ -40,7 +40,7 @@ impl TopicProvider {
     }
 
     /// The first job of each state that has an order of time.
-    pub(crate) fn oldest(&self) -> Call<Query<Vec<(JobId, JobPlace)>>> {
+    pub(crate) fn oldest(&self) -> Call<Query<Vec<(JobId, JobState)>>> {
         self.asks((), |store, key, (), _| store.oldest(key))
     }
 

@@ -13,9 +13,9 @@ use super::seen::ScheduleInfo;
 use super::sending::{call_one, passed};
 use super::setting::{this_process, within_limits};
 use super::store_now::store_now;
-use crate::job::{JobId, State};
+use crate::job::{JobId, JobState, State};
 use crate::schedule::{Definition, SchedulePause, schedule_id};
-use crate::store::{ChangeKind, Due, JobChange, JobPlace, Stored, check_said};
+use crate::store::{ChangeKind, Due, JobChange, Stored, check_said};
 use crate::time::Timestamp;
 
 /// How long to wait for a node that adds the jobs of a tick just now.
@@ -81,7 +81,7 @@ impl ChangeSchedule {
             let definition =
                 Definition::read(&found.record).map_err(|bad| refused(Refusal::Unreadable(bad.to_string())))?;
             let mut definition = Definition { pause: pause.clone(), ..definition };
-            let due = if let JobPlace::Delayed { due } = found.place { due } else { definition.tick };
+            let due = if let JobState::Delayed { due } = found.place { due } else { definition.tick };
             let mut now = Timestamp::EPOCH;
             if pause.is_none() {
                 now = store_now(&caller, within).await?;

@@ -7,9 +7,9 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 
 use super::root::Caller;
-use crate::job::{Codec, InvalidRecord, JobId, Metadata, Record, State};
+use crate::job::{Codec, InvalidRecord, JobId, JobState, Metadata, Record, State};
 use crate::schedule::{Definition, OnMissed, Origin, Overlap, SchedulePause, Times};
-use crate::store::{JobPlace, Stored};
+use crate::store::Stored;
 use crate::time::Timestamp;
 
 /// A job as a query found it; it may have moved since. `P` is the type of its payload, which [`payload`](Self::payload)
@@ -18,7 +18,7 @@ pub struct JobInfo<P> {
     /// The job's id.
     pub id: JobId,
     /// Where the job is, and since or until when.
-    pub place: JobPlace,
+    pub place: JobState,
     /// The job's metadata: attempts, cause, last error, headers and so on. An error if the stored bytes are not a record of
     /// this version. `cause` and `error` say why a job is DEAD.
     pub details: Result<Metadata, InvalidRecord>,

@@ -1,51 +1,9 @@
 //! Exports: pages of everything that a store keeps of the jobs of a topic, to be put into another store (rule 27).
 
-use super::inspect::{Cursor, JobPlace, Stored};
+use super::inspect::{Cursor, Stored};
 use super::pending::{AddedJob, End, Ended, PendingCommand};
-use crate::job::{Delivery, Fence, JobId, Record, State, Token};
+use crate::job::{Delivery, Fence, JobId, JobState, Record, State, Token};
 use crate::time::Timestamp;
-
-/// What a page of an export is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ExportPart {
-    /// The jobs in this state. RUNNING jobs come as they would be if their nodes gave them back now.
-    State(State),
-    /// The broadcasts that wait.
-    Broadcasts,
-}
-
-impl ExportPart {
-    /// Every part. RUNNING comes before the broadcasts: the replacement of a running job may bring one.
-    pub const ALL: [Self; 6] = [
-        Self::State(State::Delayed),
-        Self::State(State::Unacked),
-        Self::State(State::Dead),
-        Self::State(State::Done),
-        Self::State(State::Running),
-        Self::Broadcasts,
-    ];
-
-    /// The place that is read; `None` for RUNNING.
-    pub fn place(self) -> Option<CopyPlace> {
-        match self {
-            Self::Broadcasts => Some(CopyPlace::Broadcast),
-            Self::State(state) => CopyPlace::ALL.into_iter().find(|place| place.state() == state),
-        }
-    }
-}
-
-/// A request for a page of an export.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ExportRequest {
-    /// What the page is about.
-    pub part: ExportPart,
-    /// Where the page starts; `None` means at the beginning.
-    pub after: Option<Cursor>,
-    /// The most jobs that the page is made of, 1 to 1,000.
-    pub limit: usize,
-    /// The most bytes of records in the page. A page has one job at least, whatever its size.
-    pub bytes: usize,
-}
 
 /// A page of an export. It changes nothing, and several pages show no one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,57 +18,6 @@ pub struct Exported {
     pub fence: Fence,
 }
 
-/// Where a copy belongs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum CopyPlace {
-    /// DELAYED, until its time.
-    Delayed,
-    /// UNACKED, since its time.
-    Unacked,
-    /// DEAD, since its time.
-    Dead,
-    /// DONE, until its time.
-    Done,
-    /// Among the broadcasts that wait, until its time.
-    Broadcast,
-}
-
-impl CopyPlace {
-    /// Every place.
-    pub const ALL: [Self; 5] = [Self::Delayed, Self::Unacked, Self::Dead, Self::Done, Self::Broadcast];
-
-    /// Its letter in scripts and in moves.
-    pub(crate) const fn letter(self) -> &'static str {
-        match self {
-            Self::Delayed => "d",
-            Self::Unacked => "u",
-            Self::Dead => "x",
-            Self::Done => "f",
-            Self::Broadcast => "b",
-        }
-    }
-
-    /// The state of what is there. A broadcast that waits counts as DELAYED.
-    pub const fn state(self) -> State {
-        match self {
-            Self::Delayed | Self::Broadcast => State::Delayed,
-            Self::Unacked => State::Unacked,
-            Self::Dead => State::Dead,
-            Self::Done => State::Done,
-        }
-    }
-
-    /// Whether a job of this place keeps the fence of the run that parked it.
-    const fn has_parking_fence(self) -> bool {
-        matches!(self, Self::Unacked | Self::Done)
-    }
-
-    /// Whether a job of this place keeps its crashes: it has not ended since they were counted.
-    const fn has_crashes(self) -> bool {
-        matches!(self, Self::Delayed | Self::Unacked)
-    }
-}
-
 /// Everything that a store keeps of a job, or of a broadcast that waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobCopy {
@@ -120,27 +27,41 @@ pub struct JobCopy {
     pub record: Record,
     /// Crashes since the last settled outcome.
     pub crashes: u32,
-    /// Where it belongs.
-    pub place: CopyPlace,
-    /// Until when, or since when, it is there.
+    /// Its state, which is never RUNNING: an import refuses such a copy.
+    pub state: State,
+    /// Until when (DELAYED, DONE) or since when (UNACKED, DEAD) it is in this state.
     pub at: Timestamp,
+    /// It is a waiting broadcast, which counts as DELAYED, and not a job.
+    pub is_broadcast: bool,
     /// Until when its id counts as existing, whatever becomes of it (rule 18).
     pub taken_until: Option<Timestamp>,
 }
 
 impl JobCopy {
-    /// The job, as a page shows it.
-    pub(super) fn into_stored(self) -> Stored {
-        let Self { id, record, place, at, .. } = self;
-        Stored { id, record, place: JobPlace::of(place.state(), at), crashes: 0, progress: None }
+    /// What an export reads, in this order: jobs by their state, and broadcasts if the first is true. RUNNING comes before the
+    /// broadcasts: the replacement of a running job may bring one.
+    pub fn parts() -> impl Iterator<Item = (bool, State)> {
+        let states = State::TIMED.into_iter().chain([State::Running]);
+        states.map(|state| (false, state)).chain([(true, State::Delayed)])
     }
 
-    /// The copy without what no job of its place has: a DELAYED job with a parking fence would become UNACKED later.
+    /// A copy of a job without crashes, whose id is not taken any longer.
+    pub const fn new(id: JobId, record: Record, state: State, at: Timestamp) -> Self {
+        Self { id, record, crashes: 0, state, at, is_broadcast: false, taken_until: None }
+    }
+
+    /// The job, as a page shows it.
+    pub(super) fn into_stored(self) -> Stored {
+        let Self { id, record, state, at, .. } = self;
+        Stored { id, record, place: JobState::of(state, at), crashes: 0, progress: None }
+    }
+
+    /// The copy without what nothing in its state has: a DELAYED job with a parking fence would become UNACKED later.
     pub(crate) fn into_sound(mut self) -> Self {
-        if !self.place.has_crashes() {
+        if self.is_broadcast || matches!(self.state, State::Dead | State::Done) {
             self.crashes = 0;
         }
-        if !self.place.has_parking_fence()
+        if !matches!(self.state, State::Unacked | State::Done)
             && self.record.fixed().parked_by.is_some()
             && let Ok(mut metadata) = self.record.metadata()
         {
@@ -172,34 +93,29 @@ impl HeldJob {
         if let Some(new) = replacement.filter(|new| end.is_some() || !new.conditional) {
             return new.job.into_copies(&id);
         }
-        let (place, at) = match (end, token) {
+        let (state, at) = match (end, token) {
             (Some(End { how: Ended::Acked, .. }), _) if !fixed.retain.is_zero() => {
-                (CopyPlace::Done, clock.after(fixed.retain))
+                (State::Done, clock.after(fixed.retain))
             }
             (Some(_), _) => return Vec::new(),
-            (None, None) => (CopyPlace::Dead, clock),
-            (None, Some(token)) if fixed.parked_by.is_some() => (CopyPlace::Unacked, token.due),
-            (None, Some(token)) => (CopyPlace::Delayed, token.due),
+            (None, None) => (State::Dead, clock),
+            (None, Some(token)) if fixed.parked_by.is_some() => (State::Unacked, token.due),
+            (None, Some(token)) => (State::Delayed, token.due),
         };
-        vec![JobCopy { id, record, crashes, place, at, taken_until: None }.into_sound()]
+        vec![JobCopy { crashes, ..JobCopy::new(id, record, state, at) }.into_sound()]
     }
 }
 
 impl AddedJob {
     fn into_copies(self, id: &JobId) -> Vec<JobCopy> {
-        let places: &[CopyPlace] = match self.deliver {
-            Delivery::Queue => &[CopyPlace::Delayed],
-            Delivery::Broadcast => &[CopyPlace::Broadcast],
-            Delivery::Both => &[CopyPlace::Delayed, CopyPlace::Broadcast],
+        let copy = |is_broadcast| {
+            let job = JobCopy::new(id.clone(), self.record.clone(), State::Delayed, self.due);
+            JobCopy { is_broadcast, ..job }
         };
-        let copy = |place: &CopyPlace| JobCopy {
-            id: id.clone(),
-            record: self.record.clone(),
-            crashes: 0,
-            place: *place,
-            at: self.due,
-            taken_until: None,
-        };
-        places.iter().map(copy).collect()
+        match self.deliver {
+            Delivery::Queue => vec![copy(false)],
+            Delivery::Broadcast => vec![copy(true)],
+            Delivery::Both => vec![copy(false), copy(true)],
+        }
     }
 }

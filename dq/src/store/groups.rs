@@ -1,8 +1,7 @@
 //! The query about the groups of a topic, for people who look at it.
 
-use super::inspect::JobPlace;
 use super::topic_state::Pause;
-use crate::job::{GroupName, JobId};
+use crate::job::{GroupName, JobId, JobState};
 use crate::time::Timestamp;
 
 /// How many groups one page has at most.
@@ -39,7 +38,7 @@ pub struct GroupSeen {
     /// How many of its jobs wait without a seat. Jobs that are due much later have not joined it yet.
     pub waiting: usize,
     /// The jobs that have a seat, in order of their ids, 100 at most. A RUNNING one has its holder, if that is among the first 100 nodes.
-    pub seats: Vec<(JobId, JobPlace)>,
+    pub seats: Vec<(JobId, JobState)>,
     /// Whether its first waiting job may not start, because no seat is left, the group is paused or has spent its rate.
     pub is_full: bool,
     /// The group is paused: no node claims its jobs.

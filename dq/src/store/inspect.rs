@@ -1,6 +1,6 @@
 //! Queries: they read jobs and change nothing.
 
-use crate::job::{Fence, JobId, NodeId, Progress, Record, State, TopicName};
+use crate::job::{JobId, JobState, Progress, Record, State, TopicName};
 use crate::time::Timestamp;
 
 /// How many names of topics one query looks at, at most.
@@ -23,84 +23,11 @@ pub struct Stored {
     /// Its record.
     pub record: Record,
     /// Its state, and since or until when.
-    pub place: JobPlace,
+    pub place: JobState,
     /// The crashes that are charged to it. A page leaves it 0.
     pub crashes: u32,
     /// How far its run has come, if the handler says so. A page leaves it out.
     pub progress: Option<Progress>,
-}
-
-/// The state of a job, and since or until when.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum JobPlace {
-    /// The job is DELAYED.
-    Delayed {
-        /// When the job is due.
-        due: Timestamp,
-    },
-    /// The job is RUNNING.
-    Running {
-        /// The node that holds the job and the fence of its run. A query by id leaves it `None`.
-        holder: Option<(NodeId, Fence)>,
-    },
-    /// The job is UNACKED.
-    Unacked {
-        /// When its handler parked it.
-        since: Timestamp,
-    },
-    /// The job is DEAD.
-    Dead {
-        /// When it became DEAD.
-        since: Timestamp,
-    },
-    /// The job is DONE.
-    Done {
-        /// When the store removes it.
-        until: Timestamp,
-    },
-}
-
-impl JobPlace {
-    /// The place of a job in this state, since or until this time. Who holds a running job is not known.
-    pub(crate) const fn of(state: State, at: Timestamp) -> Self {
-        match state {
-            State::Delayed => Self::Delayed { due: at },
-            State::Running => Self::Running { holder: None },
-            State::Unacked => Self::Unacked { since: at },
-            State::Dead => Self::Dead { since: at },
-            State::Done => Self::Done { until: at },
-        }
-    }
-
-    /// The state.
-    pub const fn state(&self) -> State {
-        match self {
-            Self::Delayed { .. } => State::Delayed,
-            Self::Running { .. } => State::Running,
-            Self::Unacked { .. } => State::Unacked,
-            Self::Dead { .. } => State::Dead,
-            Self::Done { .. } => State::Done,
-        }
-    }
-
-    /// When the job is due, or since or until when it is there; `None` while it is RUNNING.
-    pub const fn at(&self) -> Option<Timestamp> {
-        match self {
-            Self::Delayed { due: at }
-            | Self::Unacked { since: at }
-            | Self::Dead { since: at }
-            | Self::Done { until: at } => Some(*at),
-            Self::Running { .. } => None,
-        }
-    }
-
-    /// The node that holds the job, if it is RUNNING and the query found that node.
-    pub fn node(&self) -> Option<&NodeId> {
-        match self {
-            Self::Running { holder } => holder.as_ref().map(|(node, _)| node),
-            _ => None,
-        }
-    }
 }
 
 /// The position in a list: the time and the id of the last job that was read.

@@ -13,9 +13,9 @@ use super::{
     Request, SetChange, SetVerb, SetsRequest, StoreError,
 };
 use crate::job::limits::{DELAY, DUE, FENCE, Limit, ORDER, OverLimit, POSITION, TIME, UNIQUE, WAITING};
-use crate::job::{InvalidRecord, JobId, Metadata, Record};
+use crate::job::{InvalidRecord, JobId, Metadata, Record, State};
 use crate::schedule::checked;
-use crate::time::millis_ceil;
+use crate::time::{Timestamp, millis_ceil};
 
 impl Request {
     /// Refuses a step over its limit.
@@ -109,11 +109,15 @@ impl JobCopy {
     /// Checks a copy by the limits of the format.
     ///
     /// # Errors
-    /// [`OverLimit`].
-    pub fn check(&self) -> Result<(), OverLimit> {
+    /// [`StoreError`].
+    pub fn check(&self) -> Result<(), StoreError> {
+        if self.state == State::Running || self.is_broadcast && self.state != State::Delayed {
+            let reason = "a copy is DELAYED, UNACKED, DEAD or DONE, and that of a broadcast is DELAYED".into();
+            return Err(StoreError::Unsupported { operation: "import", reason });
+        }
         check_job(&self.id, &self.record)?;
-        TIME.check(self.at.as_millis())?;
-        self.taken_until.map_or(Ok(()), |until| TIME.check(until.as_millis()))
+        let times = [self.at].into_iter().chain(self.taken_until);
+        Ok(times.map(Timestamp::as_millis).try_for_each(|at| TIME.check(at))?)
     }
 }
 

@@ -65,12 +65,12 @@ pub use error::StoreError;
 pub(crate) use examine::kept_of;
 pub use examine::{Danger, Examine, Examined, ForeignRow, GiveUp, MAX_EXAMINED, Mismatch, Repair};
 pub(crate) use export::HeldJob;
-pub use export::{CopyPlace, ExportPart, ExportRequest, Exported, JobCopy};
+pub use export::{Exported, JobCopy};
 pub use follow_up::FollowUpBatch;
 use follow_up::{Sifted, last_job_of_set, packed_job, with_those_over};
 pub use groups::{GroupPage, GroupSeen, GroupsRequest, MAX_GROUPS};
 pub use history::{HISTORY_BYTES, HistorySetting, JobHistory, MAX_ENDED_HISTORIES, MAX_HISTORY, MAX_HISTORY_RETENTION};
-pub use inspect::{Cursor, JobPlace, MAX_NAMES, Page, PageRequest, Stored, TopicCounts, TopicNames};
+pub use inspect::{Cursor, MAX_NAMES, Page, PageRequest, Stored, TopicCounts, TopicNames};
 pub use job_set::{
     ACKED_HEADER, DEAD_HEADER, JobSetSummary, LEFT_HEADER, MAX_MEMBERS, MAX_MEMBERS_AT_ONCE, MAX_SETS, MAX_WAITED_FOR,
     MemberEnd, Membership, OnDead, SetChange, SetCounts, SetOutcome, SetRefusal, SetState, SetVerb, SetsRequest,
@@ -117,7 +117,7 @@ pub(crate) use operations::other_kind;
 use operations::{operations, query_calls};
 pub(crate) use within::{answered_within, in_call_timeout, no_answer};
 
-use crate::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
+use crate::job::{AppName, JobId, JobState, NodeId, ProducerId, TopicKey, TopicName};
 use crate::time::Timestamp;
 
 /// The version of the protocol that this version of dq speaks.

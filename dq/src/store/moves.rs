@@ -10,9 +10,8 @@ use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 
-use super::export::CopyPlace;
 use super::producer::CommandKind;
-use crate::job::{Cause, JobId, Progress};
+use crate::job::{Cause, JobId, Progress, State};
 use crate::time::Timestamp;
 #[cfg(feature = "redis")]
 pub(crate) use text::{escaped, plain};
@@ -38,9 +37,8 @@ pub enum Transition {
     },
     /// It came from an export.
     Imported {
-        /// Into this place.
-        #[serde(serialize_with = "as_place")]
-        place: CopyPlace,
+        /// Into this state.
+        state: State,
     },
     /// While it runs, a job was added that takes its place when the run ends.
     ReplacementWaits,
@@ -153,15 +151,4 @@ impl Moves {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde needs references")]
 fn as_command<S: Serializer>(command: &CommandKind, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(command.as_str())
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde needs references")]
-fn as_place<S: Serializer>(place: &CopyPlace, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_str(match place {
-        CopyPlace::Delayed => "delayed",
-        CopyPlace::Unacked => "unacked",
-        CopyPlace::Dead => "dead",
-        CopyPlace::Done => "done",
-        CopyPlace::Broadcast => "broadcast",
-    })
 }

@@ -20,13 +20,13 @@ use super::step::{
     Transfer, Transferred, Wake,
 };
 use super::{
-    AddOutcome, BatchAnswer, ChangeOutcome, Command, CommandOutcome, Danger, DueCount, Examine, Examined,
-    ExportRequest, Exported, FollowUpOutcome, GroupPage, GroupsRequest, HistorySetting, HolderPage, Import,
-    ImportOutcome, JobChange, JobHistory, JobPlace, JobSetSummary, MinuteCounts, NewJob, NodesRequest, Numbered,
-    OutboxEntry, OutboxPosition, OutboxSeen, Page, PageRequest, Relay, Relayed, Repair, SetChange, SetOutcome,
-    SetTopic, SetsRequest, StoreError, Stored, TopicCounts, TopicNames, TopicOverview, TopicSet, TopicState,
+    AddOutcome, BatchAnswer, ChangeOutcome, Command, CommandOutcome, Danger, DueCount, Examine, Examined, Exported,
+    FollowUpOutcome, GroupPage, GroupsRequest, HistorySetting, HolderPage, Import, ImportOutcome, JobChange,
+    JobHistory, JobSetSummary, MinuteCounts, NewJob, NodesRequest, Numbered, OutboxEntry, OutboxPosition, OutboxSeen,
+    Page, PageRequest, Relay, Relayed, Repair, SetChange, SetOutcome, SetTopic, SetsRequest, StoreError, Stored,
+    TopicCounts, TopicNames, TopicOverview, TopicSet, TopicState,
 };
-use crate::job::{AppName, JobId, TopicKey, TopicName};
+use crate::job::{AppName, JobId, JobState, TopicKey, TopicName};
 use crate::time::Timestamp;
 
 /// Calls the macro `$make` with the rows of a class.
@@ -111,12 +111,13 @@ macro_rules! operations {
         Page page(topic: &'a TopicKey, request: PageRequest) -> Page;
         /// Returns the first job of each state that has an order of time: the next due, the longest UNACKED and DEAD, and the DONE job
         /// that the store removes next. Four commands.
-        Oldest oldest(topic: &'a TopicKey) -> Vec<(JobId, JobPlace)>;
+        Oldest oldest(topic: &'a TopicKey) -> Vec<(JobId, JobState)>;
         /// Returns the ids of the schedules behind `after`, in their order; at most `limit`, which is 1 to 1,000. It names every
         /// schedule there is, and may name some that are gone.
         Schedules schedules(topic: &'a TopicKey, after: Option<&'a JobId>, limit: usize) -> Vec<JobId>;
-        /// Returns a page of an export: copies of jobs, or of broadcasts that wait, with all that the store keeps of them.
-        Export export(topic: &'a TopicKey, request: ExportRequest) -> Exported;
+        /// Returns a page of an export: copies of the jobs in one state, or of the waiting broadcasts if the request is for DELAYED, with
+        /// all that the store keeps of them. RUNNING jobs come as they would be if their nodes gave them back now.
+        Export export(topic: &'a TopicKey, request: PageRequest, broadcasts: bool) -> Exported;
         /// Returns a page of the topics of an app that hold any job or broadcast, in the order of their names: up to `limit` behind
         /// the name `after`, which need not exist. For people: nothing is decided by it, and a store may forget the names of topics
         /// that hold nothing. It looks at [`MAX_NAMES`](crate::store::MAX_NAMES) names at most and says how far it looked, so its cost

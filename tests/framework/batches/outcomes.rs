@@ -60,7 +60,7 @@ async fn each_job_of_a_batch_goes_where_the_batch_decides_and_the_rest_where_its
         let dq = &dq;
         async move {
             match dq.job::<TestJob>(id).await.unwrap().place {
-                dq::store::JobPlace::Delayed { due } => due.since(clock),
+                dq::job::JobState::Delayed { due } => due.since(clock),
                 other => panic!("{other:?}"),
             }
         }

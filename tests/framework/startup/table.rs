@@ -1,8 +1,8 @@
 //! The table of precedence in docs/guide/configuration.md, source by source, by what a job then does.
 
 use dq::config::Source;
+use dq::job::JobState;
 use dq::prelude::*;
-use dq::store::JobPlace;
 use dq::testing::Harness;
 use serde::{Deserialize, Serialize};
 
@@ -74,7 +74,7 @@ async fn waits(from: usize) -> std::time::Duration {
     if from == 1 { add.retry("1m").await } else { add.await }.unwrap();
     dq.settle().await;
     match topic.get("a").await.unwrap().unwrap().place {
-        JobPlace::Delayed { due } => due.since(added),
+        JobState::Delayed { due } => due.since(added),
         place => panic!("the job failed once and waits: {place:?}"),
     }
 }
@@ -111,7 +111,7 @@ async fn delay_of(add: dq::provider::Call<dq::provider::Add>, jobs: &Provider) -
     let now = topic.counts().await.unwrap().clock;
     let id = add.await.unwrap().id;
     match topic.get(&id).await.unwrap().unwrap().place {
-        JobPlace::Delayed { due } => due.since(now),
+        JobState::Delayed { due } => due.since(now),
         place => panic!("the job waits: {place:?}"),
     }
 }

@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use dq::job::State;
+
 use super::reasons::Reasons;
-use crate::ledger::{Answer, End, Entry, Log, Place, Verb};
+use crate::ledger::{Answer, End, Entry, Log, Verb};
 use crate::process::work::{CHAIN, member, next_of};
 
 /// Everything that the files say.
@@ -57,7 +59,7 @@ pub(super) struct Run<'a> {
 #[derive(Debug)]
 pub(super) struct Listing<'a> {
     pub(super) at: u64,
-    pub(super) jobs: HashMap<&'a str, Vec<(Place, Option<&'a str>)>>,
+    pub(super) jobs: HashMap<&'a str, Vec<(State, Option<&'a str>)>>,
 }
 
 impl<'a> Run<'a> {

@@ -1,9 +1,11 @@
 //! Every confirmed add is accounted for.
 
+use dq::job::State;
+
 use super::Report;
 use super::facts::{Facts, Life, Listing};
 use super::reasons::Reasons;
-use crate::ledger::{Answer, End, Place, Verb};
+use crate::ledger::{Answer, End, Verb};
 
 /// How long after its end an outcome certainly has an answer, in µs, if nothing happens.
 const ANSWERED_WITHIN: u64 = 10_000_000;
@@ -34,7 +36,7 @@ fn present(
     id: &str,
     life: &Life<'_>,
     at: u64,
-    places: &[(Place, Option<&str>)],
+    places: &[(State, Option<&str>)],
     reasons: &Reasons<'_>,
     report: &mut Report,
 ) {
@@ -47,10 +49,10 @@ fn present(
         report.find("lost", id, format!("it is in the store after the accepted ack of run {fence}"));
     }
     for (place, cause) in places {
-        if *place == Place::Dead && cause.is_none() {
+        if *place == State::Dead && cause.is_none() {
             report.find("lost", id, "it is DEAD without a cause".into());
         }
-        if *place == Place::Dead && life.runs.values().all(|run| run.finals.is_empty()) {
+        if *place == State::Dead && life.runs.values().all(|run| run.finals.is_empty()) {
             // The store has noted that it runs alone, and charges the end of the process to it, before `on_exhausted` begins.
             let is_cut = |(at, process): &(u64, &str)| reasons.between(process, *at, at + BEGINS_WITHIN).is_some();
             if *cause == Some("crashes") && life.alone.iter().any(is_cut) {

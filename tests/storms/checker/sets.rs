@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use dq::job::State;
+
 use super::Report;
 use super::facts::{Facts, Life};
-use crate::ledger::{Answer, Place, Verb};
+use crate::ledger::{Answer, Verb};
 use crate::process::work::{LAST, adds_member, set_of};
 
 /// What the files say of the members of a set.
@@ -70,9 +72,9 @@ impl Members {
             _ => self.perhaps += 1,
         }
         let listed = facts.listings.last().and_then(|listing| listing.jobs.get(id));
-        self.dead += u64::from(listed.is_some_and(|places| places.iter().any(|(place, _)| *place == Place::Dead)));
+        self.dead += u64::from(listed.is_some_and(|places| places.iter().any(|(place, _)| *place == State::Dead)));
         let deletes = || life.commands.iter().filter(|command| command.verb == Verb::Delete);
-        let found = |answer: Answer| matches!(answer, Answer::Done { found: Some(Place::Delayed), changed: true });
+        let found = |answer: Answer| matches!(answer, Answer::Done { found: Some(State::Delayed), changed: true });
         self.deleted += u64::from(deletes().any(|sent| sent.answer.is_some_and(|(_, answer)| found(answer))));
         self.perhaps_deleted += u64::from(deletes().next().is_some());
         let ends = life.runs.values().filter(|run| run.accepted().is_some()).filter_map(|run| run.end);

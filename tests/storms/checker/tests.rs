@@ -1,7 +1,9 @@
 //! For each rule small files that break it, beside files that do not.
 
+use dq::job::State;
+
 use super::*;
-use crate::ledger::{Answer, End, Entry, Line, Place, Verb};
+use crate::ledger::{Answer, End, Entry, Line, Verb};
 use crate::process::work::SLOTS;
 
 const DONE: Answer = Answer::Done { found: None, changed: true };
@@ -64,11 +66,11 @@ impl Storm {
         )
     }
 
-    fn commanded(self, at: u64, verb: Verb, found: Option<Place>) -> Self {
+    fn commanded(self, at: u64, verb: Verb, found: Option<State>) -> Self {
         self.command(at, verb, Answer::Done { found, changed: found.is_some() })
     }
 
-    fn listed(mut self, at: u64, jobs: &[(&str, Place, Option<&str>)]) -> Self {
+    fn listed(mut self, at: u64, jobs: &[(&str, State, Option<&str>)]) -> Self {
         self = self.note("storm", at, Entry::Listing);
         for (id, place, cause) in jobs {
             let (id, cause) = ((*id).into(), cause.map(Into::into));
@@ -106,7 +108,7 @@ fn storm() -> Storm {
 #[test]
 fn a_job_that_is_nowhere_is_lost() {
     storm().acked("node-1.1", 1_100, 5).listed(9_000, &[]).holds();
-    storm().listed(9_000, &[("j", Place::Delayed, None)]).holds();
+    storm().listed(9_000, &[("j", State::Delayed, None)]).holds();
     storm().listed(9_000, &[]).breaks("lost", "nowhere");
     Storm::default().added(Answer::Unknown).listed(9_000, &[]).holds();
     let failed = || storm().start("node-1.1", 1_100, 5).end("node-1.1", 1_110, 5, End::Failed(Some(50)));
@@ -127,9 +129,9 @@ fn an_end_of_which_only_the_answer_is_missing_needs_a_reason() {
 
 #[test]
 fn a_job_is_in_one_place_and_dead_for_a_cause() {
-    let twice = [("j", Place::Delayed, None), ("j", Place::Running, None)];
+    let twice = [("j", State::Delayed, None), ("j", State::Running, None)];
     storm().listed(9_000, &twice).breaks("lost", "in 2 places");
-    let dead = |cause| storm().start("node-1.1", 1_100, 5).listed(9_000, &[("j", Place::Dead, cause)]);
+    let dead = |cause| storm().start("node-1.1", 1_100, 5).listed(9_000, &[("j", State::Dead, cause)]);
     let finally =
         |storm: Storm| storm.note("node-1.1", 1_105, Entry::Final { id: "j".into(), fence: 5, cause: "error".into() });
     finally(dead(Some("error"))).holds();
@@ -145,7 +147,7 @@ fn a_job_is_in_one_place_and_dead_for_a_cause() {
 fn an_acked_job_does_not_return() {
     storm()
         .acked("node-1.1", 1_100, 5)
-        .listed(9_000, &[("j", Place::Delayed, None)])
+        .listed(9_000, &[("j", State::Delayed, None)])
         .breaks("lost", "after the accepted ack");
     storm()
         .acked("node-1.1", 1_100, 5)
@@ -159,12 +161,12 @@ fn an_acked_job_does_not_return() {
 fn jobs_that_nobody_added_are_made_up() {
     Storm::default().acked("node-1.1", 1_100, 5).breaks("made up", "nobody added it");
     storm()
-        .listed(9_000, &[("j", Place::Delayed, None), ("k", Place::Delayed, None)])
+        .listed(9_000, &[("j", State::Delayed, None), ("k", State::Delayed, None)])
         .breaks("made up", "nobody added it");
     let refused = || Storm::default().added(Answer::NotDone);
     refused().listed(9_000, &[]).holds();
     refused().acked("node-1.1", 1_100, 5).breaks("made up", "it ran");
-    refused().listed(9_000, &[("j", Place::Delayed, None)]).breaks("made up", "it is in the store");
+    refused().listed(9_000, &[("j", State::Delayed, None)]).breaks("made up", "it is in the store");
 }
 
 #[test]
@@ -196,17 +198,17 @@ fn no_handler_begins_early() {
 #[test]
 fn deletes_and_acks_from_outside_hold() {
     let by = |verb, found| storm().commanded(1_050, verb, found);
-    by(Verb::Delete, Some(Place::Delayed)).listed(9_000, &[]).holds();
-    by(Verb::Delete, Some(Place::Delayed)).start("node-1.1", 1_100, 5).breaks("command", "1 runs began after");
-    by(Verb::Delete, Some(Place::Delayed))
-        .listed(9_000, &[("j", Place::Delayed, None)])
+    by(Verb::Delete, Some(State::Delayed)).listed(9_000, &[]).holds();
+    by(Verb::Delete, Some(State::Delayed)).start("node-1.1", 1_100, 5).breaks("command", "1 runs began after");
+    by(Verb::Delete, Some(State::Delayed))
+        .listed(9_000, &[("j", State::Delayed, None)])
         .breaks("command", "in the store");
-    by(Verb::Delete, Some(Place::Running)).start("node-1.1", 1_100, 5).listed(9_000, &[]).holds();
-    let twice = by(Verb::Delete, Some(Place::Running)).start("node-1.1", 1_100, 5).start("node-1.1", 2_100, 6);
+    by(Verb::Delete, Some(State::Running)).start("node-1.1", 1_100, 5).listed(9_000, &[]).holds();
+    let twice = by(Verb::Delete, Some(State::Running)).start("node-1.1", 1_100, 5).start("node-1.1", 2_100, 6);
     twice.event("node-1.1", "cut", 1_101).breaks("command", "2 runs began after");
-    by(Verb::Ack, Some(Place::Unacked)).start("node-1.1", 1_100, 5).breaks("command", "1 runs began after");
-    by(Verb::AckRun, Some(Place::Unacked)).start("node-1.1", 1_100, 5).breaks("command", "1 runs began after");
-    by(Verb::AckRun, Some(Place::Running)).acked("node-1.1", 1_100, 5).holds();
+    by(Verb::Ack, Some(State::Unacked)).start("node-1.1", 1_100, 5).breaks("command", "1 runs began after");
+    by(Verb::AckRun, Some(State::Unacked)).start("node-1.1", 1_100, 5).breaks("command", "1 runs began after");
+    by(Verb::AckRun, Some(State::Running)).acked("node-1.1", 1_100, 5).holds();
     by(Verb::Delete, None).acked("node-1.1", 1_100, 5).breaks("command", "found nothing");
     let unsent = storm().command(1_050, Verb::Delete, Answer::NotDone).listed(9_000, &[]);
     unsent.breaks("lost", "nowhere");
@@ -270,7 +272,7 @@ fn a_parked_job_runs_again_only_after_a_requeue() {
         run.settled("node-1.1", 1_120, 5, "parked", "taken").acked("node-1.1", 3_000, 6)
     };
     parked().breaks("duplicate", "after the accepted outcome parked");
-    parked().commanded(2_000, Verb::Requeue, Some(Place::Unacked)).holds();
+    parked().commanded(2_000, Verb::Requeue, Some(State::Unacked)).holds();
 }
 
 #[test]

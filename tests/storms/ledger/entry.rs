@@ -49,33 +49,9 @@ pub enum Entry {
     /// A listing of all jobs begins. Nothing else happens in the store until it ends.
     Listing,
     /// A job that the store has.
-    Listed { id: String, place: Place, cause: Option<String> },
+    Listed { id: String, place: State, cause: Option<String> },
     /// The listing is complete.
     ListingEnd,
-}
-
-/// The state in which the store has a job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[allow(missing_docs, reason = "the glossary has the states")]
-pub enum Place {
-    Delayed,
-    Running,
-    Unacked,
-    Dead,
-    Done,
-}
-
-impl From<State> for Place {
-    fn from(state: State) -> Self {
-        match state {
-            State::Delayed => Self::Delayed,
-            State::Running => Self::Running,
-            State::Unacked => Self::Unacked,
-            State::Dead => Self::Dead,
-            State::Done => Self::Done,
-        }
-    }
 }
 
 /// A command.
@@ -97,7 +73,7 @@ pub enum Verb {
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
     /// Done. Of a command: the state in which it found the job, and whether anything changed.
-    Done { found: Option<Place>, changed: bool },
+    Done { found: Option<State>, changed: bool },
     /// It was not done and will not be.
     NotDone,
     /// It may have been done, or may still be.

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-pub use entry::{Answer, End, Entry, Line, Place, Verb};
+pub use entry::{Answer, End, Entry, Line, Verb};
 pub use reader::{Log, read};
 
 /// Returns the machine's clock, in microseconds since 1970.

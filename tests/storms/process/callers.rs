@@ -254,7 +254,7 @@ pub(super) fn added(answer: Result<(), CallError>) -> Answer {
 /// What a command answered.
 pub(super) fn sent(answer: Result<CommandOutcome, CallError>) -> Answer {
     match answer {
-        Ok(outcome) => Answer::Done { found: outcome.found.map(Into::into), changed: outcome.changed },
+        Ok(outcome) => Answer::Done { found: outcome.found, changed: outcome.changed },
         Err(CallError::NotDone { .. }) => Answer::NotDone,
         Err(CallError::Unknown { .. }) => Answer::Unknown,
         Err(error) => unexpected(&error),

@@ -7,8 +7,6 @@ use dq::provider::{CallError, SetState};
 use super::work::Kind;
 use crate::ledger::{Entry, Ledger};
 
-const STATES: [State; 5] = [State::Delayed, State::Running, State::Unacked, State::Dead, State::Done];
-
 /// Lists all jobs, and returns how many are not over. Nothing else may happen in the store meanwhile.
 ///
 /// # Errors
@@ -17,13 +15,13 @@ pub async fn list(provider: &Provider, ledger: &Ledger) -> Result<usize, CallErr
     let mut left = 0;
     ledger.note(Entry::Listing);
     for kind in Kind::ALL {
-        for state in STATES {
+        for state in State::ALL {
             let mut pages = provider.topic(kind.topic())?.list(state).per_page(1_000);
             while let Some(page) = pages.next_page().await? {
                 left += if matches!(state, State::Dead | State::Done) { 0 } else { page.len() };
                 ledger.note_all(page.into_iter().map(|seen| Entry::Listed {
                     id: seen.id.to_string(),
-                    place: seen.state().into(),
+                    place: seen.state(),
                     cause: seen.details.ok().and_then(|details| details.cause).map(|cause| cause.as_str().to_owned()),
                 }));
             }

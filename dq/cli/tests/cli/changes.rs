@@ -5,11 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use dq::environment::WallClock;
-use dq::job::{Fence, JobId, Metadata, NodeId, ProducerId, Record, TopicKey};
+use dq::job::{Fence, JobId, Metadata, NodeId, ProducerId, Record, State, TopicKey};
 use dq::store::memory::MemoryStore;
 use dq::store::{
-    CopyPlace, Import, Interest, JobCopy, Link, LinkOptions, OnDuplicate, Producer, Query, QueryReply, Signals, Store,
-    StoreError,
+    Import, Interest, JobCopy, Link, LinkOptions, OnDuplicate, Producer, Query, QueryReply, Signals, Store, StoreError,
 };
 use dq::time::Timestamp;
 use dq_cli::failure::Failure;
@@ -30,8 +29,7 @@ struct BusyStore {
 async fn add(store: &MemoryStore, name: &str) {
     let record = Record::new(&Metadata::default(), dq::job::Codec::Json, b"{}");
     let id = JobId::new(name).unwrap();
-    let copy =
-        JobCopy { id, record, crashes: 0, place: CopyPlace::Dead, at: Timestamp::from_millis(5), taken_until: None };
+    let copy = JobCopy::new(id, record, State::Dead, Timestamp::from_millis(5));
     let import = Import { copies: vec![copy], on_duplicate: OnDuplicate::Reject, fence: Fence(0) };
     store.producer(&key(), &ProducerId::new(name)).import(1, import).await.unwrap();
 }

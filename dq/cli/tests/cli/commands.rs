@@ -20,7 +20,7 @@ fn a_day() -> String {
         r#"{"job":{"topic":"orders","id":"dead","state":"dead","at":1763000000501,"metadata":{"attempts":6,"cause":"place lost","exhausted":true},"payload_base64":"CgD/"}}"#,
         r#"{"job":{"topic":"orders","id":"odd","state":"dead","at":1763000000502,"record_base64":"d2hhdD8="}}"#,
         r#"{"job":{"topic":"orders","id":"done","state":"done","at":4000000000001,"metadata":{"retain":1000},"payload":{}}}"#,
-        r#"{"job":{"topic":"orders","id":"7","state":"broadcast","at":4000000000000,"payload":{ "order" : 7 }}}"#,
+        r#"{"job":{"topic":"orders","id":"7","state":"delayed","broadcast":true,"at":4000000000000,"payload":{ "order" : 7 }}}"#,
     ];
     export_of(&lines.map(str::to_owned))
 }

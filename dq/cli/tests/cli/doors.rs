@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dq::job::{Fence, JobId, NodeId, ProducerId, Sequence, TopicKey, TopicName, limits};
+use dq::job::{Fence, JobId, NodeId, ProducerId, Sequence, State, TopicKey, TopicName, limits};
 use dq::store::file::FileStore;
 use dq::store::step::{Change, DEFAULT_BYTES, Outcome, Reconcile, RejoinDue, Sequenced, Settle, Transfer, Verdict};
 use dq::store::{
-    AddOutcome, BatchAnswer, CopyPlace, FollowUpBatch, FollowUpBatches, FollowUpOutcome, Import, JobCopy, MAX_AHEAD,
-    NewJob, Numbered, OnDead, OnDuplicate, OutboxEntry, OutboxPosition, SetChange, SetVerb, Store, relay_of,
+    AddOutcome, BatchAnswer, FollowUpBatch, FollowUpBatches, FollowUpOutcome, Import, JobCopy, MAX_AHEAD, NewJob,
+    Numbered, OnDead, OnDuplicate, OutboxEntry, OutboxPosition, SetChange, SetVerb, Store, relay_of,
 };
 use dq::time::Timestamp;
 use dq_tests::file::Folder;
@@ -104,14 +104,10 @@ impl Doors<'_> {
             number += 1;
             let at = if sample.limit == limits::TIME { sample.size } else { self.clock / 1_000 };
             let Some(new) = job(&sample) else { continue };
-            let copy = JobCopy {
-                id: new.id.clone(),
-                record: new.record.clone(),
-                crashes: 0,
-                place: if number % 2 == 0 { CopyPlace::Dead } else { CopyPlace::Delayed },
-                at: Timestamp::from_millis(at),
-                taken_until: Some(Timestamp::from_millis(at)).filter(|_| sample.limit == limits::TIME),
-            };
+            let state = if number % 2 == 0 { State::Dead } else { State::Delayed };
+            let at = Timestamp::from_millis(at);
+            let taken_until = Some(at).filter(|_| sample.limit == limits::TIME);
+            let copy = JobCopy { taken_until, ..JobCopy::new(new.id.clone(), new.record.clone(), state, at) };
             match sample.limit {
                 limits::POSITION => {
                     let target = format!("at-{}", sample.size);
@@ -135,14 +131,8 @@ impl Doors<'_> {
         }
         // As far ahead of the clock as a door lets in.
         let fence = Sample { limit: limits::FENCE, size: self.clock + MAX_AHEAD };
-        let copy = JobCopy {
-            id: JobId::new("ahead").unwrap(),
-            record: fence.record(),
-            crashes: 0,
-            place: CopyPlace::Delayed,
-            at: Timestamp::from_millis(1),
-            taken_until: None,
-        };
+        let (id, at) = (JobId::new("ahead").unwrap(), Timestamp::from_millis(1));
+        let copy = JobCopy::new(id, fence.record(), State::Delayed, at);
         self.import(number + 1, &fence, copy, fence.size).await;
         assert!(self.accepted.remove(&format!("import {}", fence.name())), "a day ahead is not too far");
         self.bring_members().await;

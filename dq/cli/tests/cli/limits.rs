@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use dq::environment::WallClock;
-use dq::job::{Codec, JobId, Metadata, Record, TopicName, limits};
+use dq::job::{Codec, JobId, Metadata, Record, State, TopicName, limits};
+use dq::store::JobCopy;
 use dq::store::memory::MemoryStore;
-use dq::store::{CopyPlace, JobCopy};
 use dq::time::Timestamp;
 use dq_cli::failure::Failure;
 use dq_cli::import;
@@ -50,7 +50,7 @@ fn lines(sample: &Sample) -> Vec<String> {
         _ => None,
     };
     let (id, at) = (JobId::new(sample.id()).unwrap(), Timestamp::from_millis(4_000_000_000_000));
-    let copy = JobCopy { id, record: sample.record(), crashes: 0, place: CopyPlace::Delayed, at, taken_until: None };
+    let copy = JobCopy::new(id, sample.record(), State::Delayed, at);
     let whole = JobLine::of(&TopicName::new("orders").unwrap(), &copy);
     of_words.into_iter().chain([format!("{{\"job\":{}}}", json(&whole))]).collect()
 }
@@ -92,9 +92,9 @@ async fn an_import_takes_what_is_within_a_limit_and_refuses_what_is_beyond_it_wi
 
 #[test]
 fn what_an_export_says_of_a_job_that_is_due_after_every_limit_can_be_imported() {
-    let (id, place, at) = (JobId::new("a").unwrap(), CopyPlace::Delayed, Timestamp::from_millis(u64::MAX));
+    let (id, at) = (JobId::new("a").unwrap(), Timestamp::from_millis(u64::MAX));
     let record = Record::new(&Metadata::default(), Codec::Json, b"1");
-    let copy = JobCopy { id, record, crashes: 0, place, at, taken_until: None };
+    let copy = JobCopy::new(id, record, State::Delayed, at);
     let read = JobLine::of(&TopicName::new("t").unwrap(), &copy).into_copy().unwrap();
     assert_eq!(read, JobCopy { at: Timestamp::from_millis(limits::TIME.most), ..copy });
 }

@@ -1,13 +1,13 @@
 //! The line of a job.
 
-use dq::job::{Codec, JobId, Metadata, Record, TopicName};
-use dq::store::{CopyPlace, JobCopy};
+use dq::job::{Codec, JobId, Metadata, Record, State, TopicName};
+use dq::store::JobCopy;
 use dq::time::Timestamp;
 use dq_cli::job_line::JobLine;
 
 fn copy_of(record: Record) -> JobCopy {
     let id = JobId::new("a").unwrap();
-    JobCopy { id, record, crashes: 0, place: CopyPlace::Delayed, at: Timestamp::from_millis(5), taken_until: None }
+    JobCopy::new(id, record, State::Delayed, Timestamp::from_millis(5))
 }
 
 /// The line of a job with this record, which must lead back to the same record.

@@ -7,12 +7,12 @@ use clap::Parser;
 use dq::environment::WallClock;
 use dq::job::{
     AppName, Cause, Codec, Fence, GroupName, JobId, KeptState, Metadata, NodeId, Priority, ProducerId, Record,
-    Sequence, TopicKey, TopicName, Weight, limits,
+    Sequence, State, TopicKey, TopicName, Weight, limits,
 };
 use dq::store::memory::MemoryStore;
 use dq::store::redis::RedisStore;
 use dq::store::step::{Reconcile, Sequenced, Transfer};
-use dq::store::{BatchAnswer, CopyPlace, Import, ImportOutcome, JobCopy, OnDuplicate, Store};
+use dq::store::{BatchAnswer, Import, ImportOutcome, JobCopy, OnDuplicate, Store};
 use dq::time::Timestamp;
 use dq_cli::arguments::{Arguments, Command};
 use dq_cli::export::Choice;
@@ -24,12 +24,12 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
 /// Metadata as a store may have them.
-fn metadata(place: CopyPlace) -> impl Strategy<Value = Metadata> {
+fn metadata(state: State) -> impl Strategy<Value = Metadata> {
     let last = (1_u64 << 48) - 1;
     let some_text = || proptest::option::of("[ -~äß€\u{1f600}\\n\"\\\\]{0,40}");
     let cause = proptest::option::of(proptest::sample::select(&Cause::ALL[..]));
     let numbers = (any::<u16>(), cause, any::<bool>(), 0..=last, proptest::option::of(0..=last), 0..=last);
-    let parked = matches!(place, CopyPlace::Unacked | CopyPlace::Done);
+    let parked = matches!(state, State::Unacked | State::Done);
     let parked_by = proptest::option::of(1..=limits::FENCE.most).prop_map(move |fence| fence.filter(|_| parked));
     let headers = vec(("[a-z]{1,9}", "[ -~ä\\t]{0,20}"), 0..4);
     let changed = (prop_oneof![Just(0), any::<u32>()], proptest::option::of(1..=last));
@@ -53,8 +53,8 @@ fn metadata(place: CopyPlace) -> impl Strategy<Value = Metadata> {
             retry,
             headers,
             error,
-            state: left(attempts).filter(|_| place != CopyPlace::Done),
-            result: left(attempts).filter(|_| place == CopyPlace::Done),
+            state: left(attempts).filter(|_| state != State::Done),
+            result: left(attempts).filter(|_| state == State::Done),
         }
     })
 }
@@ -65,7 +65,7 @@ fn left(attempts: u16) -> Option<KeptState> {
     states.get(usize::from(attempts) % 7).map(|state| KeptState::from_bytes(state))
 }
 
-fn record(place: CopyPlace) -> impl Strategy<Value = Record> {
+fn record(state: State) -> impl Strategy<Value = Record> {
     let payload = prop_oneof![
         4 => "[ -~]{0,30}".prop_map(|text| serde_json::json!({ "text": text }).to_string().into_bytes()),
         1 => Just(b"null".to_vec()),
@@ -73,19 +73,23 @@ fn record(place: CopyPlace) -> impl Strategy<Value = Record> {
         1 => Just(vec![b'1'; 9_000]),
     ];
     let proper =
-        (metadata(place), payload).prop_map(|(metadata, payload)| Record::new(&metadata, Codec::Json, &payload));
+        (metadata(state), payload).prop_map(|(metadata, payload)| Record::new(&metadata, Codec::Json, &payload));
     prop_oneof![9 => proper, 1 => vec(0_u8..128, 0..30).prop_map(|bytes| Record::from_bytes(bytes.into()))]
 }
 
-/// A copy; the number makes its id unlike all others of its place.
+/// A copy; the number makes its id unlike all others of its state.
 fn copy(number: usize) -> impl Strategy<Value = JobCopy> {
-    let place = proptest::sample::select(&CopyPlace::ALL[..]);
+    let state = (proptest::sample::select(&State::TIMED[..]), 0..5).prop_map(|(state, kind)| match kind {
+        0 => (true, State::Delayed),
+        _ => (false, state),
+    });
     let at = prop_oneof![1_000_000_000_000_u64..1_763_000_000_000, 3_000_000_000_000_u64..4_000_000_000_000];
-    (place, "[ -~äß€]{0,40}", at, 0_u32..5).prop_flat_map(move |(place, name, at, crashes)| {
-        record(place).prop_map(move |record| {
-            let crashes = if matches!(place, CopyPlace::Delayed | CopyPlace::Unacked) { crashes } else { 0 };
+    (state, "[ -~äß€]{0,40}", at, 0_u32..5).prop_flat_map(move |((is_broadcast, state), name, at, crashes)| {
+        record(state).prop_map(move |record| {
+            let has_crashes = !is_broadcast && matches!(state, State::Delayed | State::Unacked);
             let id = JobId::new(format!("{number} {name}")).unwrap();
-            JobCopy { id, record, crashes, place, at: Timestamp::from_millis(at), taken_until: None }
+            let copy = JobCopy::new(id, record, state, Timestamp::from_millis(at));
+            JobCopy { crashes: if has_crashes { crashes } else { 0 }, is_broadcast, ..copy }
         })
     })
 }

@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use dq::Provider;
-use dq::job::InvalidValue;
+use dq::job::{InvalidValue, JobState};
 use dq::provider::{
-    Call, CallError, Change, ChangeTopic, CommandAnswer, CommandOutcome, JobCommand, JobPlace, LimitKind, Pause,
-    TopicProvider,
+    Call, CallError, Change, ChangeTopic, CommandAnswer, CommandOutcome, JobCommand, LimitKind, Pause, TopicProvider,
 };
 use dq::time::{Delay, Timestamp};
 use serde::Serialize;
@@ -195,7 +194,7 @@ impl UserChange {
 async fn due(topic: &TopicProvider, id: &str) -> Result<Option<u64>, Failure> {
     let place = topic.get(id).await?.map(|seen| seen.place);
     Ok(match place {
-        Some(JobPlace::Delayed { due }) => Some(due.as_millis()),
+        Some(JobState::Delayed { due }) => Some(due.as_millis()),
         _ => None,
     })
 }

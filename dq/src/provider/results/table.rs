@@ -8,8 +8,8 @@ use tokio::sync::oneshot;
 
 use super::super::error::FailureReason;
 use super::super::no_result::NoResult;
-use crate::job::{Cause, JobId, KeptState, Metadata, State};
-use crate::store::{JobPlace, StoreError, Stored, Transition};
+use crate::job::{Cause, JobId, JobState, KeptState, Metadata, State};
+use crate::store::{StoreError, Stored, Transition};
 
 /// The pause before the second look at a job that has not ended, and the longest pause: each is twice the last. Looks repair lost moves only.
 pub(super) const PAUSES: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(30));
@@ -225,7 +225,7 @@ impl Table {
 }
 
 /// How the job has ended; where it is if it has not.
-fn ended(job: &Awaited, found: Option<Stored>) -> Result<Result<KeptState, NoResult>, JobPlace> {
+fn ended(job: &Awaited, found: Option<Stored>) -> Result<Result<KeptState, NoResult>, JobState> {
     let Some(Stored { place, record, .. }) = found else {
         let gone = if job.was_there { NoResult::Gone } else { NoResult::Unknown };
         return Ok(Err(job.end.clone().unwrap_or(gone)));

@@ -16,11 +16,11 @@ use super::options::{Commits, FileOptions};
 use super::reading::{CheckError, directory};
 use super::sink::JournalSink;
 use crate::environment::{StoreClock, WallClock};
-use crate::job::{Fence, NodeId, ProducerId, TopicKey};
+use crate::job::{Fence, NodeId, ProducerId, State, TopicKey};
 use crate::store::memory::{MemoryStore, Sink};
 use crate::store::{
-    Batch, BatchAnswer, BatchReply, CopyPlace, ImportOutcome, Interest, JobCopy, Link, LinkOptions, Pending, Producer,
-    Query, QueryReply, Signals, Store, StoreError,
+    Batch, BatchAnswer, BatchReply, ImportOutcome, Interest, JobCopy, Link, LinkOptions, Pending, Producer, Query,
+    QueryReply, Signals, Store, StoreError,
 };
 use crate::time::Timestamp;
 
@@ -86,11 +86,11 @@ impl Filling {
     }
 
     /// Notes the copies that a batch has put.
-    fn note(&self, prints: Vec<(Print, CopyPlace)>, outcomes: &[ImportOutcome]) {
+    fn note(&self, prints: Vec<(Print, State)>, outcomes: &[ImportOutcome]) {
         let mut known = self.known();
-        for ((print, place), outcome) in prints.into_iter().zip(outcomes) {
+        for ((print, state), outcome) in prints.into_iter().zip(outcomes) {
             if matches!(outcome, ImportOutcome::Added | ImportOutcome::Replaced(_)) {
-                known.put(print, place);
+                known.put(print, state);
             }
         }
     }
@@ -165,12 +165,13 @@ impl Producer for Importer {
 
 impl Importer {
     /// Puts the places of those of these copies that are there already into the store of a batch. Returns what stands for each copy.
-    fn put_known(&self, memory: &MemoryStore, copies: &[JobCopy]) -> Result<Vec<(Print, CopyPlace)>, StoreError> {
+    fn put_known(&self, memory: &MemoryStore, copies: &[JobCopy]) -> Result<Vec<(Print, State)>, StoreError> {
         let known = self.to.known();
-        let prints: Vec<_> = copies.iter().map(|copy| (known.print(&self.topic, copy), copy.place)).collect();
-        let places =
-            copies.iter().zip(&prints).filter_map(|(copy, (print, _))| Some((copy.id.clone(), known.place(print)?)));
-        memory.put_places(&self.topic, places.collect())?;
+        let prints: Vec<_> = copies.iter().map(|copy| (known.print(&self.topic, copy), copy.state)).collect();
+        let known_state = |(copy, (print, _)): (&JobCopy, &(Print, State))| {
+            Some((copy.is_broadcast, known.state(print)?, copy.id.clone()))
+        };
+        memory.put_places(&self.topic, copies.iter().zip(&prints).filter_map(known_state).collect())?;
         Ok(prints)
     }
 }

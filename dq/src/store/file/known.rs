@@ -6,8 +6,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use foldhash::fast::FixedState;
 
 use crate::environment::Seeded;
-use crate::job::TopicKey;
-use crate::store::{CopyPlace, JobCopy};
+use crate::job::{State, TopicKey};
+use crate::store::JobCopy;
 
 /// Each shard grows alone, so that no growth takes much memory.
 const SHARDS: usize = 64;
@@ -15,11 +15,11 @@ const SHARDS: usize = 64;
 /// Stands for a copy: 96 bits of a hash under a random key. Among a billion jobs two have the same with a probability of one in 150 billion.
 pub(super) type Print = [u8; 12];
 
-/// The places of copies. 14 bytes a row, and between 16 and 32 with the rows that the tables keep free.
+/// The states of copies. 14 bytes a row, and between 16 and 32 with the rows that the tables keep free.
 #[derive(Debug)]
 pub(super) struct Known {
     keys: [u64; 2],
-    shards: Vec<HashMap<Print, CopyPlace, FixedState>>,
+    shards: Vec<HashMap<Print, State, FixedState>>,
 }
 
 impl Known {
@@ -32,17 +32,17 @@ impl Known {
     pub(super) fn print(&self, topic: &TopicKey, copy: &JobCopy) -> Print {
         let [first, second] = self.keys.map(|key| {
             let mut hasher = DefaultHasher::new();
-            (key, topic, copy.place == CopyPlace::Broadcast, copy.id.as_str()).hash(&mut hasher);
+            (key, topic, copy.is_broadcast, copy.id.as_str()).hash(&mut hasher);
             hasher.finish().to_le_bytes()
         });
         std::array::from_fn(|at| if at < 8 { first[at] } else { second[at - 8] })
     }
 
-    pub(super) fn place(&self, print: &Print) -> Option<CopyPlace> {
+    pub(super) fn state(&self, print: &Print) -> Option<State> {
         self.shards[usize::from(print[0]) % SHARDS].get(print).copied()
     }
 
-    pub(super) fn put(&mut self, print: Print, place: CopyPlace) {
-        self.shards[usize::from(print[0]) % SHARDS].insert(print, place);
+    pub(super) fn put(&mut self, print: Print, state: State) {
+        self.shards[usize::from(print[0]) % SHARDS].insert(print, state);
     }
 }

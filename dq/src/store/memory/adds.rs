@@ -7,7 +7,7 @@ use foldhash::fast::FixedState;
 
 use super::change::{Edit, LATEST_EXPIRY, Present};
 use super::now::Now;
-use super::places::{Place, Slot, TimedPlace, bytes_of_row};
+use super::places::{Place, Slot, bytes_of_row};
 use super::taken::bytes_of_taken;
 use super::topic::Topic;
 use crate::job::{Delivery, GroupName, JobId, Metadata, ProducerId, Record, State, Weight};
@@ -209,7 +209,7 @@ impl Topic {
         }
         if deliver != Delivery::Broadcast {
             self.signal_earlier_head(now, due);
-            self.jobs.insert(id.clone(), Slot::new(record, 0, Place::Timed(TimedPlace::Delayed, due)));
+            self.jobs.insert(id.clone(), Slot::new(record, 0, Place::Timed(State::Delayed, due)));
         }
     }
 

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use foldhash::fast::FixedState;
 
 use super::now::Now;
-use super::places::{Place, Room, Slot, TimedPlace};
+use super::places::{Place, Room, Slot};
 use super::topic::Topic;
 use crate::job::{Codec, JobId, Metadata, ProducerId, Record, State};
 use crate::store::step::DEFAULT_BYTES;
@@ -177,7 +177,7 @@ impl Topic {
             let record = edit.of(&slot.record, due);
             slot.set_record(record, edit.payload.is_some());
             if let Some((_, new)) = due.filter(|(old, new)| old != new) {
-                self.jobs.move_to(id, TimedPlace::Delayed, new);
+                self.jobs.move_to(id, State::Delayed, new);
             }
         }
         if let Some((old, record)) = self.broadcasts.get(id) {
@@ -209,7 +209,7 @@ impl Topic {
 
 const fn due_of(slot: &Slot) -> Option<Timestamp> {
     match slot.place {
-        Place::Timed(TimedPlace::Delayed, due) => Some(due),
+        Place::Timed(State::Delayed, due) => Some(due),
         Place::Timed(..) | Place::Running(_) => None,
     }
 }

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use super::leases::lease_end;
 use super::now::Now;
-use super::places::{ClaimTerms, Jobs, TimedPlace, Wanted, spends};
+use super::places::{ClaimTerms, Jobs, Wanted, spends};
 use super::topic::Topic;
-use crate::job::{NodeId, Sequence, Weight};
+use crate::job::{NodeId, Sequence, State, Weight};
 use crate::store::step::{Claim, Role, Sequenced, Sweep, Swept, Transfer, Transferred};
 use crate::store::{Gate, Pace, StoreError, Transition};
 use crate::time::{Timestamp, millis_ceil};
@@ -39,7 +39,7 @@ impl Topic {
             let take = |jobs: &mut Jobs, terms| (jobs.claim_ticks(until, limit, bytes, node, terms), None);
             self.claim_by(now, node, request.last_seen, request.lease, take)
         } else {
-            let (place, bytes) = (TimedPlace::Delayed, request.bytes);
+            let (place, bytes) = (State::Delayed, request.bytes);
             let wanted = latest.map(|until| Wanted { place, until, limit, bytes, pace });
             self.claim(now, node, wanted, request.last_seen, request.lease)
         };
@@ -84,21 +84,21 @@ impl Topic {
         }
         let is_over =
             |kept: usize, until: Timestamp| until <= now.floor() || request.done_max.is_some_and(|most| kept > most);
-        let pruned_done = self.prune(TimedPlace::Done, request.limit, is_over);
+        let pruned_done = self.prune(State::Done, request.limit, is_over);
         let dead_before = ago(now, request.dead_retention);
         let is_past = |kept: usize, since: Timestamp| kept > request.dead_max || since <= dead_before;
-        let pruned_dead = self.prune(TimedPlace::Dead, request.limit, is_past);
+        let pruned_dead = self.prune(State::Dead, request.limit, is_past);
         // A topic that is paused or drains claims nothing here.
         let pace = self.pace(now);
         let limit = self.slots().take(pace.map_or(request.limit, |pace| request.limit.min(pace.room())));
         let aged = (self.gate(now) == Gate::Open).then(|| ago(now, request.park_timeout));
-        let (place, bytes) = (TimedPlace::Unacked, request.bytes);
+        let (place, bytes) = (State::Unacked, request.bytes);
         let wanted = aged.map(|until| Wanted { place, until, limit, bytes, pace });
         let (claims, refused) = self.claim(now, node, wanted, request.last_seen, request.lease);
         self.spend(now, pace, &claims, refused);
         self.record.claimed(now, node, &claims, false);
         let more_histories = self.histories.forget(now.floor(), request.limit);
-        let (dead, done) = (self.jobs.index(TimedPlace::Dead), self.jobs.index(TimedPlace::Done));
+        let (dead, done) = (self.jobs.index(State::Dead), self.jobs.index(State::Done));
         let more = more_histories
             || done.head().is_some_and(|until| is_over(done.len(), until))
             || dead.head().is_some_and(|since| is_past(dead.len(), since))
@@ -175,7 +175,7 @@ impl Topic {
     }
 
     /// Removes the earliest jobs of a place while `is_past` of (number of jobs, time of the earliest), at most `limit`.
-    fn prune(&mut self, place: TimedPlace, limit: usize, is_past: impl Fn(usize, Timestamp) -> bool) -> usize {
+    fn prune(&mut self, place: State, limit: usize, is_past: impl Fn(usize, Timestamp) -> bool) -> usize {
         let mut pruned = 0;
         while pruned < limit
             && let waiting = self.jobs.index(place)

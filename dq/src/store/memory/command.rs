@@ -2,7 +2,7 @@
 //! becomes DEAD, with its payload.
 
 use super::now::Now;
-use super::places::{Place, Room, TimedPlace};
+use super::places::{Place, Room};
 use super::signals::Recipient;
 use super::topic::Topic;
 use crate::job::{Cause, Fence, JobId, ProducerId, Record, State};
@@ -139,14 +139,14 @@ impl Topic {
     pub(crate) fn give_up_undecodable(&mut self, now: Now, job: &GiveUp) -> bool {
         let Some(mut slot) = self.jobs.get_mut(&job.id) else { return false };
         let Place::Timed(place, _) = slot.place else { return false };
-        if place == TimedPlace::Done || kept_of(&slot.record) != job.kept() {
+        if place == State::Done || kept_of(&slot.record) != job.kept() {
             return false;
         }
         slot.set_metadata(&job.metadata());
         slot.set_crashes(0);
         self.jobs.free_seat(&job.id);
-        if place != TimedPlace::Dead {
-            self.jobs.move_to(&job.id, TimedPlace::Dead, now.floor());
+        if place != State::Dead {
+            self.jobs.move_to(&job.id, State::Dead, now.floor());
             self.record.note(&job.id, || Transition::Dead { cause: Some(Cause::Decode), node: String::new() });
         }
         true

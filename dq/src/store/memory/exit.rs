@@ -5,7 +5,7 @@
 //! count, unless the job was only given back.
 
 use super::now::Now;
-use super::places::{Place, Slot, SlotMut, TimedPlace};
+use super::places::{Place, Slot, SlotMut};
 use super::topic::Topic;
 use crate::job::{Cause, Charge, Fence, Isolation, JobId, Metadata, NodeId, Record, State, Token};
 use crate::store::step::{Change, RejoinDue, Tick};
@@ -106,7 +106,7 @@ impl Topic {
             return self.jobs.remove(id);
         }
         self.jobs.get_mut(id)?.set_crashes(0);
-        self.jobs.move_to(id, TimedPlace::Done, now.floor().after(retain));
+        self.jobs.move_to(id, State::Done, now.floor().after(retain));
         None
     }
 
@@ -143,7 +143,7 @@ impl Topic {
             }
             Change::Park => {
                 self.write_metadata(id, metadata, run.parked_by.or(Some(run.token.fence)));
-                self.jobs.move_to(id, TimedPlace::Unacked, now.floor());
+                self.jobs.move_to(id, State::Unacked, now.floor());
                 self.record.note(id, || Transition::Parked { node: run.node() });
             }
             Change::Dead => {
@@ -162,7 +162,7 @@ impl Topic {
         if let Some(next) = tick.next {
             let due = next.max(Timestamp::from_millis(due.as_millis().saturating_add(1)));
             self.signal_earlier_head(now, due);
-            self.jobs.insert(id.clone(), Slot::new(schedule.clone(), 0, Place::Timed(TimedPlace::Delayed, due)));
+            self.jobs.insert(id.clone(), Slot::new(schedule.clone(), 0, Place::Timed(State::Delayed, due)));
             self.record.note(id, || Transition::Rejoined { due, node: node.to_string() });
         } else {
             self.record.note(id, || Transition::Done { by: node.to_string() });
@@ -205,7 +205,7 @@ impl Topic {
             slot.set_crashes(crashes);
         }
         match run.parked_by {
-            Some(_) => self.jobs.move_to(id, TimedPlace::Unacked, run.token.due),
+            Some(_) => self.jobs.move_to(id, State::Unacked, run.token.due),
             None => self.delay(now, id, run.token.due),
         }
     }
@@ -217,7 +217,7 @@ impl Topic {
         if !self.by_code.group_on_blocked.waits_for(BlockedBy::Dead) {
             self.jobs.free_seat(id);
         }
-        self.jobs.move_to(id, TimedPlace::Dead, now.floor());
+        self.jobs.move_to(id, State::Dead, now.floor());
     }
 
     /// Charges the crash of its node to the job, and puts the job where it belongs then (rule 19).

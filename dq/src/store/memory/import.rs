@@ -5,10 +5,10 @@ use std::collections::{HashMap, HashSet};
 use foldhash::fast::FixedState;
 
 use super::now::Now;
-use super::places::{Place, Slot, TimedPlace, bytes_of_row};
+use super::places::{Place, Slot, bytes_of_row};
 use super::topic::Topic;
-use crate::job::{Delivery, GroupName, JobId, State};
-use crate::store::{CopyPlace, Import, ImportOutcome, JobCopy, OnDuplicate, StoreError, TopicFull, Transition};
+use crate::job::{Delivery, GroupName, State};
+use crate::store::{Import, ImportOutcome, JobCopy, OnDuplicate, StoreError, TopicFull, Transition};
 
 impl Topic {
     /// Puts copies into their places. Under `Reject` it does all of them or nothing. O(n log n).
@@ -21,7 +21,7 @@ impl Topic {
         let outcomes: Vec<_> = import
             .copies
             .iter()
-            .map(|copy| match named.insert((copy.place == CopyPlace::Broadcast, &copy.id)) {
+            .map(|copy| match named.insert((copy.is_broadcast, &copy.id)) {
                 true => self.import_outcome(copy, import.on_duplicate),
                 false => ImportOutcome::Repeated,
             })
@@ -46,7 +46,7 @@ impl Topic {
 
     /// What the step does with a copy, if it does anything.
     fn import_outcome(&self, copy: &JobCopy, on_duplicate: OnDuplicate) -> ImportOutcome {
-        match (self.state_at(copy.place, &copy.id), on_duplicate) {
+        match (self.state_of(copy), on_duplicate) {
             (None, _) => ImportOutcome::Added,
             (Some(State::Running), _) => ImportOutcome::Exists(State::Running),
             (Some(state), OnDuplicate::Replace) => ImportOutcome::Replaced(state),
@@ -61,7 +61,8 @@ impl Topic {
         for (copy, outcome) in copies.iter().zip(outcomes) {
             let comes = matches!(outcome, ImportOutcome::Added | ImportOutcome::Replaced(_));
             if comes
-                && copy.place == CopyPlace::Delayed
+                && copy.state == State::Delayed
+                && !copy.is_broadcast
                 && let Some(heavy) = self.too_heavy(&copy.id, &copy.record, Delivery::Queue)
             {
                 return Err(StoreError::TooHeavy { id: copy.id.clone(), heavy });
@@ -89,36 +90,36 @@ impl Topic {
         Ok(())
     }
 
-    /// The state of what a copy for this place meets: the job and the broadcast of an id are two.
-    fn state_at(&self, place: CopyPlace, id: &JobId) -> Option<State> {
-        match place {
-            CopyPlace::Broadcast => self.broadcasts.contains(id).then_some(State::Delayed),
-            _ => self.jobs.state(id),
+    /// The state of what a copy meets: the job and the broadcast of an id are two.
+    fn state_of(&self, copy: &JobCopy) -> Option<State> {
+        match copy.is_broadcast {
+            true => self.broadcasts.contains(&copy.id).then_some(State::Delayed),
+            false => self.jobs.state(&copy.id),
         }
     }
 
     fn put_copy(&mut self, now: Now, copy: JobCopy) {
-        let JobCopy { id, record, crashes, place, at, taken_until } = copy;
+        let JobCopy { id, record, crashes, state, at, is_broadcast, taken_until } = copy;
         if let Some(until) = taken_until {
             self.taken.imported(now, &id, until);
         }
-        self.record.note(&id, || Transition::Imported { place });
-        let Some(place) = TimedPlace::of_copies(place) else {
+        self.record.note(&id, || Transition::Imported { state });
+        if is_broadcast {
             self.broadcasts.remove(&id);
             return self.delay_broadcast(now, id, record, at);
-        };
+        }
         self.jobs.remove(&id);
-        if place == TimedPlace::Delayed {
+        if state == State::Delayed {
             self.signal_earlier_head(now, at);
         }
-        self.jobs.insert(id, Slot::new(record, crashes, Place::Timed(place, at)));
+        self.jobs.insert(id, Slot::new(record, crashes, Place::Timed(state, at)));
     }
 }
 
 /// The copies that would be jobs that wait and did not before. A schedule is none.
 fn new_waiting<'a>(copies: &'a [JobCopy], outcomes: &[ImportOutcome]) -> Vec<&'a JobCopy> {
     let is_new = |(copy, outcome): &(&JobCopy, &ImportOutcome)| {
-        let waits = copy.place == CopyPlace::Delayed && copy.id.schedule_name().is_none();
+        let waits = copy.state == State::Delayed && !copy.is_broadcast && copy.id.schedule_name().is_none();
         waits && **outcome == ImportOutcome::Added
     };
     copies.iter().zip(outcomes).filter(is_new).map(|(copy, _)| copy).collect()

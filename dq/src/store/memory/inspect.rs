@@ -3,15 +3,15 @@
 use std::ops::Bound;
 
 use super::now::Now;
-use super::places::{Holder, Place, Slot, TimedPlace, fitting};
+use super::places::{Holder, Place, Slot, fitting};
 use super::topic::Topic;
-use crate::job::{JobId, NodeId, Record, State, TopicKey, TopicName};
+use crate::job::{JobId, JobState, NodeId, Record, State, TopicKey, TopicName};
 use crate::store::history::read;
 use crate::store::step::DEFAULT_BYTES;
 use crate::store::{
-    CopyPlace, Cursor, DueCount, Examine, Examined, ExportPart, ExportRequest, Exported, ForeignRow, HeldJob,
-    HolderPage, HolderSeen, JobCopy, JobHistory, JobPlace, MAX_EXAMINED, NodesRequest, OutboxEntry, Page, PageRequest,
-    QueryReply, StoreError, Stored, TopicCounts, TopicOverview,
+    Cursor, DueCount, Examine, Examined, Exported, ForeignRow, HeldJob, HolderPage, HolderSeen, JobCopy, JobHistory,
+    MAX_EXAMINED, NodesRequest, OutboxEntry, Page, PageRequest, QueryReply, StoreError, Stored, TopicCounts,
+    TopicOverview,
 };
 use crate::time::Timestamp;
 
@@ -31,7 +31,7 @@ impl Topic {
             return Some(Stored {
                 id: id.clone(),
                 record: record.clone(),
-                place: JobPlace::Delayed { due: *due },
+                place: JobState::Delayed { due: *due },
                 crashes: 0,
                 progress: None,
             });
@@ -39,7 +39,7 @@ impl Topic {
         let slot = slot?;
         let progress = slot.run().and_then(|run| run.notes.as_ref()?.progress.clone());
         let mut stored = Stored { crashes: slot.crashes, progress, ..stored(id, slot) };
-        if let JobPlace::Running { holder } = &mut stored.place {
+        if let JobState::Running { holder } = &mut stored.place {
             *holder = None;
         }
         Some(stored)
@@ -52,47 +52,37 @@ impl Topic {
 
     /// A page of the jobs in one state. O(limit log n).
     pub(crate) fn page(&self, request: &PageRequest) -> Result<Page, StoreError> {
-        let (after, limit, bytes) = (request.after.as_ref(), request.limit, request.bytes);
-        let (jobs, next) = match ExportPart::State(request.state).place() {
-            Some(place) => {
-                let (copies, next) = self.placed(place, after, limit, bytes)?;
-                (copies.into_iter().map(JobCopy::into_stored).collect(), next)
-            }
-            None => {
-                let read = |(_, id): (_, &JobId)| Some(stored(id, self.jobs.get(id)?));
-                page_of(self.runs(after)?, limit, bytes, read, size, behind_run)
-            }
+        let (jobs, next) = if request.state == State::Running {
+            let read = |(_, id): (_, &JobId)| Some(stored(id, self.jobs.get(id)?));
+            page_of(self.runs(request)?, request, read, size, behind_run)
+        } else {
+            let (copies, next) = self.placed(request, false)?;
+            (copies.into_iter().map(JobCopy::into_stored).collect(), next)
         };
         Ok(Page { jobs, next })
     }
 
-    /// A page of one place, with all that is kept of each job. O(limit log n).
-    fn placed(
-        &self,
-        place: CopyPlace,
-        after: Option<&Cursor>,
-        limit: usize,
-        bytes: usize,
-    ) -> Result<(Vec<JobCopy>, Option<Cursor>), StoreError> {
-        let timed_place = TimedPlace::of_copies(place);
-        let after = after.map(timed).transpose()?;
-        let ids: Box<dyn Iterator<Item = &(Timestamp, JobId)>> = match timed_place {
-            Some(timed) => Box::new(self.jobs.index(timed).after(after)),
-            None => Box::new(self.broadcasts.by_due().after(after)),
+    /// A page of the jobs in one state, which is not RUNNING, or of the broadcasts, with all that is kept of each. O(limit log n).
+    fn placed(&self, request: &PageRequest, is_broadcast: bool) -> Result<(Vec<JobCopy>, Option<Cursor>), StoreError> {
+        let after = request.after.as_ref().map(timed).transpose()?;
+        let ids: Box<dyn Iterator<Item = &(Timestamp, JobId)>> = match is_broadcast {
+            true => Box::new(self.broadcasts.by_due().after(after)),
+            false => Box::new(self.jobs.index(request.state).after(after)),
         };
         let copy = |(at, id): &(Timestamp, JobId)| {
-            let (record, crashes) = match place {
-                CopyPlace::Broadcast => (&self.broadcasts.get(id)?.1, 0),
-                _ => self.jobs.get(id).map(|slot| (&slot.record, slot.crashes))?,
+            let (record, crashes) = match is_broadcast {
+                true => (&self.broadcasts.get(id)?.1, 0),
+                false => self.jobs.get(id).map(|slot| (&slot.record, slot.crashes))?,
             };
-            Some(JobCopy { id: id.clone(), record: record.clone(), crashes, place, at: *at, taken_until: None })
+            let copy = JobCopy::new(id.clone(), record.clone(), request.state, *at);
+            Some(JobCopy { crashes, is_broadcast, ..copy })
         };
-        Ok(page_of(ids, limit, bytes, copy, |copy| copy.record.as_bytes().len(), behind))
+        Ok(page_of(ids, request, copy, |copy| copy.record.as_bytes().len(), behind))
     }
 
     /// The RUNNING jobs behind this one, each with its node.
-    fn runs(&self, after: Option<&Cursor>) -> Result<impl Iterator<Item = (&NodeId, &JobId)>, StoreError> {
-        Ok(self.jobs.rows_after(after.map(row).transpose()?))
+    fn runs(&self, request: &PageRequest) -> Result<impl Iterator<Item = (&NodeId, &JobId)>, StoreError> {
+        Ok(self.jobs.rows_after(request.after.as_ref().map(row).transpose()?))
     }
 
     /// A page of what the doctor looks at: follow-ups that this version of dq cannot read.
@@ -124,10 +114,10 @@ impl Topic {
     }
 
     /// A page of an export. O(limit log n).
-    pub(crate) fn export(&self, now: Now, request: &ExportRequest) -> Result<Exported, StoreError> {
-        let (after, limit, bytes, fence) = (request.after.as_ref(), request.limit, request.bytes, self.fence);
-        if let Some(place) = request.part.place() {
-            let (mut copies, next) = self.placed(place, after, limit, bytes)?;
+    pub(crate) fn export(&self, now: Now, request: &PageRequest, broadcasts: bool) -> Result<Exported, StoreError> {
+        let fence = self.fence;
+        if request.state != State::Running {
+            let (mut copies, next) = self.placed(request, broadcasts)?;
             copies.iter_mut().for_each(|copy| self.note_taken(copy));
             return Ok(Exported { jobs: copies.len(), copies, next, fence });
         }
@@ -136,7 +126,7 @@ impl Topic {
         let size = |HeldJob { record, pending, .. }: &HeldJob| {
             length(record) + pending.replacement.as_ref().map_or(0, |new| length(&new.job.record))
         };
-        let (held, next) = page_of(self.runs(after)?, limit, bytes, read, size, behind_run);
+        let (held, next) = page_of(self.runs(request)?, request, read, size, behind_run);
         let jobs = held.len();
         let mut copies: Vec<_> = held.into_iter().flat_map(|job| job.given_back(now.floor())).collect();
         copies.iter_mut().for_each(|copy| self.note_taken(copy));
@@ -149,15 +139,15 @@ impl Topic {
 
     /// The number of jobs in each place. O(leaves with due jobs + nodes).
     pub(crate) fn counts(&self, now: Now) -> TopicCounts {
-        let delayed = self.jobs.index(TimedPlace::Delayed);
+        let delayed = self.jobs.index(State::Delayed);
         TopicCounts {
             clock: now.floor(),
             delayed: delayed.len(),
             ready: delayed.count_due(now.floor()),
             running: self.jobs.in_runs(),
-            unacked: self.jobs.index(TimedPlace::Unacked).len(),
-            dead: self.jobs.index(TimedPlace::Dead).len(),
-            done: self.jobs.index(TimedPlace::Done).len(),
+            unacked: self.jobs.index(State::Unacked).len(),
+            dead: self.jobs.index(State::Dead).len(),
+            done: self.jobs.index(State::Done).len(),
             broadcasts: self.broadcasts.len(),
             head: delayed.head(),
         }
@@ -170,7 +160,7 @@ impl Topic {
         holders.sort_unstable_by_key(|(node, holder)| (holder.lease, *node));
         let holders = holders.into_iter().take(nodes).map(seen).collect();
         let [watcher, standby] = self.roles.watchers();
-        let delayed = self.jobs.index(TimedPlace::Delayed);
+        let delayed = self.jobs.index(State::Delayed);
         TopicOverview {
             counts: self.counts(now),
             state: self.topic_state(now),
@@ -201,23 +191,22 @@ impl Topic {
 
     /// The number of DELAYED jobs between each two times. O(leaves between the first and the last).
     pub(crate) fn due_counts(&self, times: &[Timestamp]) -> Vec<DueCount> {
-        let index = self.jobs.index(TimedPlace::Delayed);
+        let index = self.jobs.index(State::Delayed);
         let count = |span: &[Timestamp]| DueCount { jobs: index.count_between(span[0], span[1]), is_exact: true };
         times.windows(2).map(count).collect()
     }
 }
 
-/// A page of what `read` finds: at most `limit` and so many bytes, and the cursor behind the last if there are more.
+/// A page of what `read` finds, within the limits of the request, and the cursor behind the last if there are more.
 fn page_of<K: Copy, T>(
     mut keys: impl Iterator<Item = K>,
-    limit: usize,
-    bytes: usize,
+    request: &PageRequest,
     read: impl Fn(K) -> Option<T>,
     size: impl Fn(&T) -> usize,
     cursor: impl Fn(K) -> Cursor,
 ) -> (Vec<T>, Option<Cursor>) {
-    let mut page: Vec<_> = keys.by_ref().take(limit.max(1)).filter_map(|key| Some((key, read(key)?))).collect();
-    let count = fitting(page.iter().map(|(_, item)| size(item)), bytes);
+    let mut page: Vec<_> = keys.by_ref().take(request.limit.max(1)).filter_map(|key| Some((key, read(key)?))).collect();
+    let count = fitting(page.iter().map(|(_, item)| size(item)), request.bytes);
     let more = keys.next().is_some() || count < page.len();
     page.truncate(count);
     let next = page.last().filter(|_| more).map(|(key, _)| cursor(*key));
@@ -257,10 +246,10 @@ fn bad_cursor(why: &str) -> StoreError {
 
 impl Slot {
     /// The place of the job, as queries name it.
-    pub(super) fn seen_place(&self) -> JobPlace {
+    pub(super) fn seen_place(&self) -> JobState {
         match &self.place {
-            Place::Timed(place, at) => JobPlace::of(place.state(), *at),
-            Place::Running(run) => JobPlace::Running { holder: Some((run.node.clone(), run.token.fence)) },
+            Place::Timed(place, at) => JobState::of(*place, *at),
+            Place::Running(run) => JobState::Running { holder: Some((run.node.clone(), run.token.fence)) },
         }
     }
 }

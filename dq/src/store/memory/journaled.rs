@@ -16,7 +16,7 @@ use super::topics::Topics;
 use crate::environment::StoreClock;
 use crate::job::limits::{OverLimit, SCHEDULE_NAME};
 use crate::job::{Fence, JobId, State, TopicKey};
-use crate::store::{CopyPlace, StoreError, TopicCounts};
+use crate::store::{StoreError, TopicCounts};
 
 /// How much a page of a dump has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +52,7 @@ impl MemoryStore {
     pub(in crate::store) fn put_places(
         &self,
         topic: &TopicKey,
-        places: Vec<(JobId, CopyPlace)>,
+        places: Vec<(bool, State, JobId)>,
     ) -> Result<(), StoreError> {
         self.topics.cell(topic).with("import", |topic| topic.put_places(places))
     }

@@ -8,10 +8,8 @@ use super::MemoryStore;
 use super::durable::Waits;
 use super::now::Now;
 use super::topic::Topic;
-use crate::job::{JobId, State, TopicKey, TopicName};
-use crate::store::{
-    Examined, JobPlace, PageRequest, Pending, Query, QueryReply as Reply, Relay, Repair, StoreError, relay_of,
-};
+use crate::job::{JobId, JobState, State, TopicKey, TopicName};
+use crate::store::{Examined, PageRequest, Pending, Query, QueryReply as Reply, Relay, Repair, StoreError, relay_of};
 use crate::time::Timestamp;
 
 impl MemoryStore {
@@ -48,8 +46,8 @@ impl MemoryStore {
             Query::TopicsBehind { app, after, limit } => Reply::TopicsBehind(self.topics.names(app, after, limit)?),
             Query::Page { topic, request } => self.look(name, topic, |of, _| of.page(&request).map(Reply::Page))??,
             Query::Oldest { topic } => self.look(name, topic, |of, _| oldest(of).map(Reply::Oldest))??,
-            Query::Export { topic, request } => {
-                self.look(name, topic, |of, now| of.export(now, &request).map(Reply::Export))??
+            Query::Export { topic, request, broadcasts } => {
+                self.look(name, topic, |of, now| of.export(now, &request, broadcasts).map(Reply::Export))??
             }
             Query::Outbox { topic, after, limit } => {
                 self.look(name, topic, |of, _| Reply::Outbox(of.outbox.seen(after, limit)))?
@@ -121,9 +119,9 @@ impl MemoryStore {
 }
 
 /// The first job of each state that has an order of time.
-fn oldest(topic: &Topic) -> Result<Vec<(JobId, JobPlace)>, StoreError> {
+fn oldest(topic: &Topic) -> Result<Vec<(JobId, JobState)>, StoreError> {
     let first = |state| topic.page(&PageRequest { state, after: None, limit: 1, bytes: 0 });
-    let pages = State::ALL.into_iter().filter(|state| *state != State::Running).map(first);
+    let pages = State::TIMED.into_iter().map(first);
     let firsts = pages.map(|page| Ok(page?.jobs.into_iter().next().map(|job| (job.id, job.place))));
     firsts.filter_map(Result::transpose).collect()
 }

@@ -3,10 +3,10 @@
 use smol_str::SmolStr;
 
 use super::now::Now;
-use super::places::{Seats, TimedPlace};
+use super::places::Seats;
 use super::signals::Recipient;
 use super::topic::Topic;
-use crate::job::{JobId, NodeId};
+use crate::job::{JobId, NodeId, State};
 use crate::store::{
     Due, Gate, LimitKind, MAX_LEFT, Pace, Rate, SetTopic, Signal, Slots, StoreError, TopicChange, TopicFull, TopicSet,
     TopicState,
@@ -111,7 +111,7 @@ impl Topic {
     /// How many jobs wait that a draining topic still runs.
     pub(super) fn left(&self, gate: Gate) -> usize {
         match gate {
-            Gate::Until(drained) => self.jobs.index(TimedPlace::Delayed).count_due(drained).min(MAX_LEFT),
+            Gate::Until(drained) => self.jobs.index(State::Delayed).count_due(drained).min(MAX_LEFT),
             Gate::Open | Gate::Closed(_) => 0,
         }
     }
@@ -119,7 +119,7 @@ impl Topic {
     /// Whether so many jobs more are more than may wait. `by_code`: what the code of the caller says.
     pub(super) fn no_room(&self, by_code: Option<usize>, more: usize) -> Option<TopicFull> {
         let limit = self.settings.waiting().or(by_code)?;
-        TopicFull::of(self.jobs.index(TimedPlace::Delayed).len(), limit, more)
+        TopicFull::of(self.jobs.index(State::Delayed).len(), limit, more)
     }
 
     /// Refuses new jobs while the topic drains.

@@ -15,7 +15,7 @@ use super::job_sets::JobSets;
 use super::members::Members;
 use super::now::Now;
 use super::outbox::Outbox;
-use super::places::{Jobs, TimedPlace};
+use super::places::Jobs;
 use super::recorder::{Recorder, Statistics};
 use super::roles::Roles;
 use super::sequences::Sequences;
@@ -165,7 +165,7 @@ impl Topic {
     /// Moves a known job to DELAYED.
     pub(super) fn delay(&mut self, now: Now, id: &JobId, due: Timestamp) {
         self.signal_earlier_head(now, due);
-        self.jobs.move_to(id, TimedPlace::Delayed, due);
+        self.jobs.move_to(id, State::Delayed, due);
     }
 
     /// This signal reached no subscriber of the node that has a role: it has just died, and loses the role (rule 23).

@@ -1,13 +1,13 @@
 //! Moves as text: in messages of the events of a topic, and in the histories of jobs. A move is three fields with tabs between
-//! them: a letter and what belongs to it (a cause, a place or a command), a time or nothing, and a name or nothing.
+//! them: a letter and what belongs to it (a cause, a state or a command), a time or nothing, and a name or nothing.
 //!
 //! The part `recorder.lua` writes the same.
 
 use std::borrow::Cow;
 
 use super::Transition;
-use crate::job::{Cause, Progress};
-use crate::store::{CommandKind, CopyPlace};
+use crate::job::{Cause, Progress, State};
+use crate::store::CommandKind;
 use crate::time::Timestamp;
 
 impl Transition {
@@ -16,7 +16,7 @@ impl Transition {
         let said;
         let (kind, at, name) = match self {
             Self::Added { due } => ("a".to_owned(), Some(*due), ""),
-            Self::Imported { place } => (format!("i{}", place.letter()), None, ""),
+            Self::Imported { state } => (format!("i{}", state.letter()), None, ""),
             Self::ReplacementWaits => ("v".to_owned(), None, ""),
             Self::Changed { due, by } => ("s".to_owned(), *due, &**by),
             Self::Claimed { due, node } => ("c".to_owned(), Some(*due), &**node),
@@ -51,7 +51,7 @@ impl Transition {
         let name = || plain(text).into_owned();
         Some(match letter {
             "a" => Self::Added { due: due? },
-            "i" => Self::Imported { place: place_of(detail)? },
+            "i" => Self::Imported { state: State::of_letter(detail.parse().ok()?)? },
             "v" => Self::ReplacementWaits,
             "s" => Self::Changed { due, by: name() },
             "c" => Self::Claimed { due: due?, node: name() },
@@ -106,10 +106,6 @@ fn number_of(cause: Option<Cause>) -> usize {
     cause.and_then(|cause| Cause::ALL.iter().position(|known| *known == cause)).map_or(0, |place| place + 1)
 }
 
-fn place_of(letter: &str) -> Option<CopyPlace> {
-    CopyPlace::ALL.into_iter().find(|place| place.letter() == letter)
-}
-
 fn command_of(letter: &str) -> Option<CommandKind> {
     CommandKind::ALL.into_iter().find(|command| command.letter() == letter)
 }
@@ -139,14 +135,14 @@ mod tests {
             Transition::Removed,
             Transition::Dropped,
         ];
-        let places = ["d", "u", "x", "f", "b"].map(|letter| Transition::Imported { place: place_of(letter).unwrap() });
+        let imported = State::TIMED.map(|state| Transition::Imported { state });
         let commands = ["d", "c", "a", "q"].map(command_of).map(Option::unwrap);
         let waits = commands.map(|command| Transition::CommandWaits { command, by: name() });
         let causes = Cause::ALL.iter().copied().map(Some).chain([None]);
         let failed = causes.flat_map(|cause| {
             [Transition::Retried { cause, due: at, node: name() }, Transition::Dead { cause, node: name() }]
         });
-        for made in moves.into_iter().chain(places).chain(waits).chain(failed) {
+        for made in moves.into_iter().chain(imported).chain(waits).chain(failed) {
             let text = made.written();
             assert!(!text.contains('\n'), "{text:?}");
             let fields: Vec<_> = text.split('\t').collect();

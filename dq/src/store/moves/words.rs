@@ -10,7 +10,7 @@ impl fmt::Display for Transition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Added { due } => write!(f, "added, due {due}"),
-            Self::Imported { place } => write!(f, "imported as {place:?}"),
+            Self::Imported { state } => write!(f, "imported as {state:?}"),
             Self::ReplacementWaits => f.write_str("a replacement waits for the end of its run"),
             Self::Changed { due, by } => {
                 f.write_str("changed")?;

@@ -1,11 +1,11 @@
 //! The step `change` as its script takes it (rule 28).
 
 use super::record_notes::letters;
-use super::reply::{Reply, state};
+use super::reply::Reply;
 use super::scripts::ScriptCall;
 use super::told::Told;
 use super::{due_text, metadata_bytes, millis};
-use crate::job::Metadata;
+use crate::job::{Metadata, State};
 use crate::store::{
     BatchAnswer, ChangeKind, ChangeOutcome, ChangeVerdict, JobChange, Numbered, OptionChange, StoreError, escaped,
 };
@@ -45,7 +45,7 @@ pub(super) fn changed(reply: Reply, count: usize) -> Result<BatchAnswer<ChangeOu
 fn outcome(told: &mut Told<'_>) -> Option<ChangeOutcome> {
     let found = match told.letter()? {
         '-' => None,
-        letter => Some(state(letter)?),
+        letter => Some(State::of_letter(letter)?),
     };
     let verdict = match told.letter()? {
         '+' => ChangeVerdict::Changed,

@@ -6,10 +6,10 @@ use super::RedisStore;
 use super::keys::Key;
 use super::reply::{Readable, Text};
 use super::scripts::{Step, TopicScripts};
-use crate::job::{Delivery, Fence, JobId, NodeId, Progress, Record, Token, TopicKey};
+use crate::job::{Delivery, Fence, JobId, NodeId, Progress, Record, State, Token, TopicKey};
 use crate::store::{
-    AddedJob, CopyPlace, Cursor, End, Ended, ExportRequest, Exported, HeldJob, JobCopy, PendingCommand, Replacement,
-    StoreError, plain,
+    AddedJob, Cursor, End, Ended, Exported, HeldJob, JobCopy, PageRequest, PendingCommand, Replacement, StoreError,
+    plain,
 };
 use crate::time::Timestamp;
 
@@ -26,14 +26,19 @@ pub(super) struct Runs {
 }
 
 impl RedisStore {
-    pub(super) async fn export_of(&self, topic: &TopicKey, request: ExportRequest) -> Result<Exported, StoreError> {
-        let (scripts, ExportRequest { part, after, limit, bytes }) = (self.scripts_of(topic), request);
-        if let Some(place) = part.place() {
-            let mut exported = self.placed_of(&scripts, place, after, limit, bytes, true).await?;
+    pub(super) async fn export_of(
+        &self,
+        topic: &TopicKey,
+        request: PageRequest,
+        broadcasts: bool,
+    ) -> Result<Exported, StoreError> {
+        let scripts = self.scripts_of(topic);
+        if request.state != State::Running {
+            let mut exported = self.placed_of(&scripts, request, broadcasts, true).await?;
             self.note_taken(topic, &mut exported.copies).await?;
             return Ok(exported);
         }
-        let Runs { held, next, clock, fence } = self.runs_of(&scripts, after, limit, bytes, true).await?;
+        let Runs { held, next, clock, fence } = self.runs_of(&scripts, request, true).await?;
         let jobs = held.len();
         let mut copies: Vec<_> = held.into_iter().flat_map(|(_, job)| job.given_back(clock)).collect();
         self.note_taken(topic, &mut copies).await?;
@@ -65,18 +70,13 @@ impl RedisStore {
     pub(super) async fn placed_of(
         &self,
         scripts: &TopicScripts,
-        place: CopyPlace,
-        after: Option<Cursor>,
-        limit: usize,
-        bytes: usize,
+        PageRequest { state, after, limit, bytes }: PageRequest,
+        broadcasts: bool,
         is_export: bool,
     ) -> Result<Exported, StoreError> {
-        let (records, key) = match place {
-            CopyPlace::Delayed => (Key::Jobs, Key::Delayed),
-            CopyPlace::Unacked => (Key::Jobs, Key::Unacked),
-            CopyPlace::Dead => (Key::Jobs, Key::Dead),
-            CopyPlace::Done => (Key::Jobs, Key::Done),
-            CopyPlace::Broadcast => (Key::BroadcastJobs, Key::Broadcasts),
+        let (records, key) = match broadcasts {
+            true => (Key::BroadcastJobs, Key::Broadcasts),
+            false => (Key::Jobs, [Key::Delayed, Key::Running, Key::Unacked, Key::Dead, Key::Done][state as usize]),
         };
         let names = [records, key, Key::Metadata, Key::Far, Key::FarJobs, Key::FarLeaves, Key::Crashes, Key::Meta];
         let names = names.map(|key| scripts.keys.name(key, ""));
@@ -85,7 +85,7 @@ impl RedisStore {
             Some(cursor) => call.arg(cursor.at.as_millis()).arg(&cursor.id),
             None => call.arg("").arg(""),
         };
-        let letter = if place == CopyPlace::Delayed { "d" } else { "" };
+        let letter = if key == Key::Delayed { "d" } else { "" };
         let call = call.arg((bytes, letter, if is_export { "e" } else { "" }));
         let (more, Readable(fence), rows): (bool, _, Vec<PlacedRow>) = self.shards.ask(call).await?;
         let (jobs, mut copies, mut next) = (rows.len(), Vec::new(), None);
@@ -93,11 +93,16 @@ impl RedisStore {
             let Some(id) = id else { continue };
             next = Some(Cursor { at, id: id.to_string() });
             let Some(record) = record else { continue };
-            let (metadata, crashes) = match place {
-                CopyPlace::Broadcast => Default::default(),
-                _ => (metadata.unwrap_or_default(), crash_count(&crashes.unwrap_or_default())),
-            };
-            copies.push(JobCopy { id, record: record.under(&metadata), crashes, place, at, taken_until: None });
+            copies.push(match broadcasts {
+                true => JobCopy { is_broadcast: true, ..JobCopy::new(id, record, state, at) },
+                false => {
+                    let record = record.under(&metadata.unwrap_or_default());
+                    JobCopy {
+                        crashes: crash_count(&crashes.unwrap_or_default()),
+                        ..JobCopy::new(id, record, state, at)
+                    }
+                }
+            });
         }
         Ok(Exported { copies, jobs, next: next.filter(|_| more), fence: Fence(fence.unwrap_or_default()) })
     }
@@ -107,9 +112,7 @@ impl RedisStore {
     pub(super) async fn runs_of(
         &self,
         scripts: &TopicScripts,
-        after: Option<Cursor>,
-        limit: usize,
-        bytes: usize,
+        PageRequest { after, limit, bytes, .. }: PageRequest,
         is_export: bool,
     ) -> Result<Runs, StoreError> {
         let no_node = || StoreError::Other {

@@ -6,9 +6,9 @@ use super::RedisStore;
 use super::reply::{Readable, Text};
 use super::scripts::Step;
 use super::topic_state::pause;
-use crate::job::{GroupName, JobId, NodeId, State, Token, TopicKey};
+use crate::job::{GroupName, JobId, JobState, NodeId, State, Token, TopicKey};
 use crate::store::groups::MAX_SEATS;
-use crate::store::{GroupPage, GroupSeen, GroupsRequest, JobPlace, MAX_NODES, StoreError};
+use crate::store::{GroupPage, GroupSeen, GroupsRequest, MAX_NODES, StoreError};
 use crate::time::Timestamp;
 
 impl RedisStore {
@@ -41,8 +41,8 @@ fn group_in(
     let seat = |(Readable(id), state, at, number, Readable(token)): SeatRow| {
         let holder = nodes.get(number.wrapping_sub(1)).cloned();
         let place = match state {
-            State::Running => JobPlace::Running { holder: holder.zip(token.map(|token| token.fence)) },
-            state => JobPlace::of(state, at),
+            State::Running => JobState::Running { holder: holder.zip(token.map(|token| token.fence)) },
+            state => JobState::of(state, at),
         };
         Some((id?, place))
     };

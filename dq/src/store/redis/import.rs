@@ -5,10 +5,11 @@ use std::collections::HashSet;
 use foldhash::fast::FixedState;
 
 use super::record_notes::{RecordNotes, letters};
-use super::reply::{Reply, malformed, state};
+use super::reply::{Reply, malformed};
 use super::scripts::ScriptCall;
+use crate::job::State;
 use crate::store::limits::highest_order;
-use crate::store::{BatchAnswer, CopyPlace, Import, ImportOutcome, JobCopy, OnDuplicate, StoreError};
+use crate::store::{BatchAnswer, Import, ImportOutcome, JobCopy, OnDuplicate, StoreError};
 
 /// Which copies of a batch are not sent, because an earlier one has their id.
 pub(super) struct Repeats(Vec<bool>);
@@ -16,14 +17,14 @@ pub(super) struct Repeats(Vec<bool>);
 impl Repeats {
     fn of(copies: &[JobCopy]) -> Self {
         let mut named = HashSet::with_hasher(FixedState::default());
-        let is_repeated = |copy: &JobCopy| !named.insert((copy.place == CopyPlace::Broadcast, copy.id.clone()));
+        let is_repeated = |copy: &JobCopy| !named.insert((copy.is_broadcast, copy.id.clone()));
         Self(copies.iter().map(is_repeated).collect())
     }
 }
 
 /// Whether a copy enters the index of schedules.
 pub(super) fn is_schedule(copy: &JobCopy) -> bool {
-    copy.place != CopyPlace::Broadcast && copy.id.schedule_name().is_some()
+    !copy.is_broadcast && copy.id.schedule_name().is_some()
 }
 
 /// Adds the arguments of an import to a call that has its keys.
@@ -42,9 +43,10 @@ pub(super) fn write(mut call: ScriptCall, number: u64, import: Import) -> (Scrip
     let flags = letters(notes.letters().into_iter().chain([(has_schedules, 'h'), (takes_ids, 'u')]));
     let longest = notes.longest.next_power_of_two();
     call.push((number, on_duplicate, flags, longest, import.fence.0, highest_order(&copies)));
-    for JobCopy { place, id, at, crashes, record, taken_until } in &copies {
+    for JobCopy { state, is_broadcast, id, at, crashes, record, taken_until } in &copies {
+        let letter = if *is_broadcast { "b" } else { state.letter() };
         let taken = taken_until.map(|until| until.as_millis().to_string()).unwrap_or_default();
-        call.push((place.letter(), id.as_str(), at.as_millis(), crashes, record.as_bytes().as_ref(), taken));
+        call.push((letter, id.as_str(), at.as_millis(), crashes, record.as_bytes().as_ref(), taken));
     }
     (call, repeats)
 }
@@ -65,7 +67,9 @@ fn outcome(letter: char) -> Option<ImportOutcome> {
     Some(match letter {
         'A' => ImportOutcome::Added,
         '-' => ImportOutcome::NotDone,
-        letter if letter.is_ascii_uppercase() => ImportOutcome::Replaced(state(letter.to_ascii_lowercase())?),
-        letter => ImportOutcome::Exists(state(letter)?),
+        letter if letter.is_ascii_uppercase() => {
+            ImportOutcome::Replaced(State::of_letter(letter.to_ascii_lowercase())?)
+        }
+        letter => ImportOutcome::Exists(State::of_letter(letter)?),
     })
 }

@@ -9,11 +9,11 @@ use super::reply::{Text, readable};
 use super::scripts::{Step, TopicScripts};
 use super::topic_state::state_of;
 use super::{RedisStore, millis};
-use crate::job::{Fence, JobId, Record, State, TopicKey};
+use crate::job::{Fence, JobId, JobState, Record, State, TopicKey};
 use crate::store::step::DEFAULT_BYTES;
 use crate::store::{
-    ExportPart, HeldJob, HistorySetting, JobCopy, JobHistory, JobPlace, LISTENING, Page, PageRequest, Query,
-    QueryReply as Answer, Repair, StoreError, Stored, history,
+    HeldJob, HistorySetting, JobCopy, JobHistory, LISTENING, Page, PageRequest, Query, QueryReply as Answer, Repair,
+    StoreError, Stored, history,
 };
 
 impl RedisStore {
@@ -50,7 +50,9 @@ impl RedisStore {
             Query::Schedules { topic, after, limit } => {
                 Answer::Schedules(self.schedules_of(topic, after, limit).await?)
             }
-            Query::Export { topic, request } => Answer::Export(self.export_of(topic, request).await?),
+            Query::Export { topic, request, broadcasts } => {
+                Answer::Export(self.export_of(topic, request, broadcasts).await?)
+            }
             Query::TopicsBehind { app, after, limit } => {
                 Answer::TopicsBehind(self.names_behind(app, after, limit).await?)
             }
@@ -109,7 +111,7 @@ impl RedisStore {
             Stored {
                 id: id.clone(),
                 record: record.under(&metadata),
-                place: JobPlace::of(state, at),
+                place: JobState::of(state, at),
                 crashes,
                 progress,
             }
@@ -131,24 +133,24 @@ impl RedisStore {
     }
 
     async fn page_of(&self, topic: &TopicKey, request: PageRequest) -> Result<Page, StoreError> {
-        let (scripts, PageRequest { state, after, limit, bytes }) = (self.scripts_of(topic), request);
-        if let Some(from) = ExportPart::State(state).place() {
-            let placed = self.placed_of(&scripts, from, after, limit, bytes, false).await?;
+        let scripts = self.scripts_of(topic);
+        if request.state != State::Running {
+            let placed = self.placed_of(&scripts, request, false, false).await?;
             let jobs = placed.copies.into_iter().map(JobCopy::into_stored).collect();
             return Ok(Page { jobs, next: placed.next });
         }
-        let runs = self.runs_of(&scripts, after, limit, bytes, false).await?;
+        let runs = self.runs_of(&scripts, request, false).await?;
         let stored = |(node, HeldJob { id, record, token, .. })| {
             let fence = token.map_or_else(Fence::default, |token| token.fence);
-            Stored { id, record, place: JobPlace::Running { holder: Some((node, fence)) }, crashes: 0, progress: None }
+            Stored { id, record, place: JobState::Running { holder: Some((node, fence)) }, crashes: 0, progress: None }
         };
         Ok(Page { jobs: runs.held.into_iter().map(stored).collect(), next: runs.next })
     }
 
     /// One page of one job for each state that has an order of time.
-    async fn oldest_of(&self, topic: &TopicKey) -> Result<Vec<(JobId, JobPlace)>, StoreError> {
+    async fn oldest_of(&self, topic: &TopicKey) -> Result<Vec<(JobId, JobState)>, StoreError> {
         let mut oldest = Vec::new();
-        for state in State::ALL.into_iter().filter(|state| *state != State::Running) {
+        for state in State::TIMED {
             let first = self.page_of(topic, PageRequest { state, after: None, limit: 1, bytes: 0 }).await?;
             oldest.extend(first.jobs.into_iter().map(|job| (job.id, job.place)));
         }

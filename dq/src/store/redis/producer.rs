@@ -18,11 +18,11 @@ use super::directory::DirectoryEntry;
 use super::import;
 use super::job_sets;
 use super::outbox::number_of;
-use super::reply::{Reply, codes, malformed, read, state};
+use super::reply::{Reply, codes, malformed, read};
 use super::scripts::{ScriptCall, Step, TopicScripts};
 use super::told::Told;
 use super::topic_state;
-use crate::job::{GroupName, JobId, NodeId, OverLimit, Record};
+use crate::job::{GroupName, JobId, NodeId, OverLimit, Record, State};
 use crate::store::{
     AddOutcome, Batch, BatchAnswer, BatchReply, Command, CommandKind, CommandOutcome, FollowUpBatch, FollowUpOutcome,
     LAST_VERSION, Membership, NewJob, OutboxEntry, Pending, Producer, SetChange, SetOutcome, Sifted, StoreError,
@@ -266,8 +266,8 @@ fn outcome(told: &mut Told<'_>, record: &Record) -> Option<AddOutcome> {
         }
         'z' => AddOutcome::Deleted,
         'M' => AddOutcome::Refused(LAST_VERSION.to_owned()),
-        code if code.is_ascii_uppercase() => AddOutcome::Replaced(state(code.to_ascii_lowercase())?),
-        code => AddOutcome::Exists(state(code)?),
+        code if code.is_ascii_uppercase() => AddOutcome::Replaced(State::of_letter(code.to_ascii_lowercase())?),
+        code => AddOutcome::Exists(State::of_letter(code)?),
     })
 }
 
@@ -288,7 +288,7 @@ fn commanded(reply: Reply, count: usize) -> Result<BatchAnswer<CommandOutcome>, 
 fn command_outcome(told: &mut Told<'_>) -> Option<CommandOutcome> {
     let found = match told.letter()? {
         '-' => None,
-        letter => Some(state(letter)?),
+        letter => Some(State::of_letter(letter)?),
     };
     let (changed, other_version) = match told.letter()? {
         '+' => (true, None),

@@ -143,7 +143,7 @@ read_as! {
     Sequence as f64: |number| Ok(Self(number as u64));
     Text as Option<Bytes>: |bytes| Ok(Self(lossy(&bytes.unwrap_or_default())));
     NodeId as Text: |Text(node)| Ok(Self::new(node));
-    State as Text: |Text(letter)| letter.chars().next().and_then(state).ok_or_else(|| "the state is unknown".into());
+    State as Text: |Text(letter)| letter.chars().next().and_then(State::of_letter).ok_or_else(|| "the state is unknown".into());
     Record as Bytes: |bytes| Ok(Self::from_bytes(bytes));
     Readable<T> where T as Option<Bytes>: |bytes| Ok(Self(parsed(&bytes.unwrap_or_default())));
     NoteVerdict as Text: |Text(letter)| Ok(match &*letter {
@@ -226,18 +226,6 @@ pub(super) fn codes<'a>(text: &'a str, kind: char, operation: &'static str) -> R
         operation,
         source: "the number of the batch was used for a batch of another kind".into(),
     })
-}
-
-/// The state that a letter stands for in the scripts.
-pub(super) const fn state(code: char) -> Option<State> {
-    match code {
-        'd' => Some(State::Delayed),
-        'r' => Some(State::Running),
-        'u' => Some(State::Unacked),
-        'x' => Some(State::Dead),
-        'f' => Some(State::Done),
-        _ => None,
-    }
 }
 
 /// The error of an answer that has another form than the script gives it.

@@ -2,15 +2,15 @@
 
 use super::producer::{delayed, detailed, job, replacing, retained, with_metadata, with_payload};
 use super::topic::{Topic, id, ms, secs};
-use dq::job::{AppName, Codec, Fence, JobId, Metadata, Record, State};
+use dq::job::{AppName, Codec, Fence, JobId, JobState, Metadata, Record, State};
 use dq::store::step::{Change, RejoinDue};
-use dq::store::{AddOutcome, Due, JobPlace, NewJob};
+use dq::store::{AddOutcome, Due, NewJob};
 
 /// An added job waits until its delay has passed, with the record it came with (step `add`).
 pub async fn added_job_waits_with_its_record(t: &Topic) {
     assert_eq!(t.add_job(delayed("a", secs(30))).await, AddOutcome::Added);
     let stored = t.stored("a").await;
-    assert_eq!(stored.place, JobPlace::Delayed { due: t.in_ms(30_000) });
+    assert_eq!(stored.place, JobState::Delayed { due: t.in_ms(30_000) });
     assert_eq!(stored.record, delayed("a", secs(30)).record);
     // The parking fence belongs to the store, whatever the new metadata say.
     let parked = Metadata { parked_by: Some(Fence(7)), ..Metadata::default() };

@@ -2,9 +2,9 @@
 
 use super::producer::{delayed, job, replacing, retained, with_payload};
 use super::topic::{FALLBACK, Topic, id, ms, secs};
-use dq::job::{Delivery, State};
+use dq::job::{Delivery, JobState, State};
 use dq::store::step::{self, Change, DEFAULT_BYTES, Published};
-use dq::store::{AddOutcome, Due, JobPlace, NewJob, OnDuplicate, Signal};
+use dq::store::{AddOutcome, Due, NewJob, OnDuplicate, Signal};
 
 pub(super) const HOUR_MS: u64 = 3_600_000;
 
@@ -175,7 +175,7 @@ pub async fn waiting_broadcast_is_deleted(t: &Topic) {
     for verb in ["delete", "cancel"] {
         t.add_job(broadcast("a")).await;
         let found = t.stored("a").await;
-        assert_eq!((found.place, found.record), (JobPlace::Delayed { due: t.now() }, broadcast("a").record));
+        assert_eq!((found.place, found.record), (JobState::Delayed { due: t.now() }, broadcast("a").record));
         let outcome = if verb == "delete" { t.delete("a").await } else { t.cancel("a").await };
         assert_eq!((outcome.found, outcome.changed), (Some(State::Delayed), true), "{verb}");
         assert_eq!(outcome.removed, Some(broadcast("a").record), "{verb}");

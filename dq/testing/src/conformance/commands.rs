@@ -38,7 +38,7 @@ pub async fn ack_ends_a_waiting_or_parked_job(t: &Topic) {
         add_in_state(t, "kept", state).await;
         assert!(t.ack_outside("kept").await.changed);
         let until = t.in_ms(60_000);
-        assert_eq!(t.place("kept").await, dq::store::JobPlace::Done { until });
+        assert_eq!(t.place("kept").await, dq::job::JobState::Done { until });
         t.add("gone").await;
         if state == State::Unacked {
             t.run("n", "gone", Change::Park).await;

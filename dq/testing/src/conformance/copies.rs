@@ -4,26 +4,29 @@ use std::collections::HashSet;
 
 use super::producer::{answered, with_metadata};
 use super::topic::Topic;
-use dq::job::{Fence, Metadata};
+use dq::job::{Fence, Metadata, State};
 use dq::store::step::DEFAULT_BYTES;
-use dq::store::{
-    CopyPlace, ExportPart, ExportRequest, Exported, Import, ImportOutcome, JobCopy, NewJob, OnDuplicate, StoreError,
-};
+use dq::store::{Exported, Import, ImportOutcome, JobCopy, NewJob, OnDuplicate, PageRequest, StoreError};
 use dq::time::Timestamp;
 
 /// A copy whose payload is its id, without crashes.
-pub(super) fn copy(name: &str, place: CopyPlace, at: Timestamp) -> JobCopy {
-    copy_with(name, place, at, &Metadata::default())
+pub(super) fn copy(name: &str, state: State, at: Timestamp) -> JobCopy {
+    copy_with(name, state, at, &Metadata::default())
 }
 
 /// A copy with these metadata.
-pub(super) fn copy_with(name: &str, place: CopyPlace, at: Timestamp, metadata: &Metadata) -> JobCopy {
-    copy_of(&with_metadata(name, metadata), place, at)
+pub(super) fn copy_with(name: &str, state: State, at: Timestamp, metadata: &Metadata) -> JobCopy {
+    copy_of(&with_metadata(name, metadata), state, at)
 }
 
 /// A copy of this job.
-pub(super) fn copy_of(job: &NewJob, place: CopyPlace, at: Timestamp) -> JobCopy {
-    JobCopy { id: job.id.clone(), record: job.record.clone(), crashes: 0, place, at, taken_until: None }
+pub(super) fn copy_of(job: &NewJob, state: State, at: Timestamp) -> JobCopy {
+    JobCopy::new(job.id.clone(), job.record.clone(), state, at)
+}
+
+/// A copy of a broadcast whose payload is its id.
+pub(super) fn copy_of_broadcast(name: &str, at: Timestamp) -> JobCopy {
+    JobCopy { is_broadcast: true, ..copy(name, State::Delayed, at) }
 }
 
 /// An import of these copies, whose fence changes nothing.
@@ -33,20 +36,21 @@ pub(super) const fn import_of(copies: Vec<JobCopy>, on_duplicate: OnDuplicate) -
 
 impl Topic {
     /// A page of an export, which has no more jobs than it may. A job that runs may have two copies.
-    pub async fn export_page(&self, request: ExportRequest) -> Exported {
+    pub async fn export_page(&self, request: PageRequest, broadcasts: bool) -> Exported {
         let limit = request.limit;
-        let page = self.store.export(&self.key, request).await.expect("export is answered");
+        let page = self.store.export(&self.key, request, broadcasts).await.expect("export is answered");
         let jobs: HashSet<_> = page.copies.iter().map(|copy| &copy.id).collect();
         assert!(jobs.len() <= limit, "a page of {} jobs over its limit of {limit}", jobs.len());
         page
     }
 
     /// All copies of a part, read in pages of `limit` jobs and `bytes`.
-    pub async fn export_part(&self, part: ExportPart, limit: usize, bytes: usize) -> Vec<JobCopy> {
-        let mut request = ExportRequest { part, after: None, limit, bytes };
+    pub async fn export_part(&self, part: (bool, State), limit: usize, bytes: usize) -> Vec<JobCopy> {
+        let (broadcasts, state) = part;
+        let mut request = PageRequest { state, after: None, limit, bytes };
         let mut all = Vec::new();
         loop {
-            let page = self.export_page(request.clone()).await;
+            let page = self.export_page(request.clone(), broadcasts).await;
             all.extend(page.copies);
             assert!(page.next.is_none() || page.next != request.after, "a page of {part:?} leads to itself");
             request.after = page.next;
@@ -59,7 +63,7 @@ impl Topic {
     /// The whole export, in the order of its parts.
     pub async fn export(&self) -> Vec<JobCopy> {
         let mut all = Vec::new();
-        for part in ExportPart::ALL {
+        for part in JobCopy::parts() {
             all.extend(self.export_part(part, 2, DEFAULT_BYTES).await);
         }
         all

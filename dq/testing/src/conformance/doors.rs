@@ -11,9 +11,8 @@ use dq::job::{Codec, Delivery, Fence, GroupName, JobId, Metadata, Record, State,
 use dq::schedule::{Definition, JobOfTick, OnMissed, Origin, Overlap, Ticks, Times};
 use dq::store::step::{Change, Ending};
 use dq::store::{
-    BatchAnswer, ChangeKind, CopyPlace, Due, FollowUpBatch, FollowUpBatches, FollowUpOutcome, Import, JobChange,
-    JobCopy, MAX_AHEAD, Membership, NewJob, OnDead, OnDuplicate, OutboxEntry, OutboxPosition, SetChange, SetVerb,
-    StoreError,
+    BatchAnswer, ChangeKind, Due, FollowUpBatch, FollowUpBatches, FollowUpOutcome, Import, JobChange, JobCopy,
+    MAX_AHEAD, Membership, NewJob, OnDead, OnDuplicate, OutboxEntry, OutboxPosition, SetChange, SetVerb, StoreError,
 };
 use dq::time::Timestamp;
 
@@ -125,7 +124,7 @@ pub async fn job_over_a_limit_enters_by_no_door(t: &Topic) {
         let changed = if what.as_str().starts_with("dq:schedule:") { what.clone() } else { id("waits") };
         let change = JobChange::new(changed, ChangeKind::Update(bad.record.clone()));
         is_refused(&what, t.producer().change(t.numbered(vec![change])).await.map(drop));
-        let good = copy("a", CopyPlace::Dead, t.now());
+        let good = copy("a", State::Dead, t.now());
         let copies = vec![good.clone(), JobCopy { id: bad.id, record: bad.record, ..good }];
         is_refused(&what, t.try_import(import_of(copies, OnDuplicate::Keep)).await.map(drop));
     }
@@ -229,7 +228,7 @@ pub async fn position_over_its_limit_is_refused(t: &Topic) {
 pub async fn number_ahead_of_the_clock_is_refused(t: &Topic) {
     let in_group = |group_order: u64| {
         let metadata = Metadata { group: GroupName::new("g").ok(), group_order, ..Metadata::default() };
-        copy_with("a", CopyPlace::Delayed, t.in_ms(60_000), &metadata)
+        copy_with("a", State::Delayed, t.in_ms(60_000), &metadata)
     };
     let import =
         |fence: u64, order: u64| Import { fence: Fence(fence), ..import_of(vec![in_group(order)], OnDuplicate::Keep) };

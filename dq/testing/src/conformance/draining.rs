@@ -8,9 +8,7 @@ use super::setting::drain;
 use super::topic::{FALLBACK, Topic, ms, secs};
 use dq::job::{Delivery, State};
 use dq::store::step::{Change, MAX_JOBS};
-use dq::store::{
-    ChangeKind, CopyPlace, Drain, Due, NewJob, Numbered, OnDuplicate, Signal, StoreError, TopicChange, TopicState,
-};
+use dq::store::{ChangeKind, Drain, Due, NewJob, Numbered, OnDuplicate, Signal, StoreError, TopicChange, TopicState};
 use dq::time::Timestamp;
 
 fn draining(reason: &str, since: Timestamp) -> TopicState {
@@ -32,7 +30,7 @@ pub async fn draining_topic_refuses_new_jobs(t: &Topic) {
         let error = t.producer().add(t.numbered(vec![new])).await.expect_err("the topic drains");
         assert!(is_draining(&error) && error.nothing_done() && !error.is_outage(), "{error}");
     }
-    let copies = vec![copy("c", CopyPlace::Dead, t.now())];
+    let copies = vec![copy("c", State::Dead, t.now())];
     let import = t.try_import(import_of(copies, OnDuplicate::Keep)).await;
     assert!(is_draining(&import.expect_err("the topic drains")));
     let counts = t.store.counts(&t.key).await.expect("counts is answered");

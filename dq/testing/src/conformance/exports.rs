@@ -6,16 +6,21 @@ use super::producer::{job, replacing, retained, with_payload};
 use super::topic::{Topic, id, ms, secs};
 use dq::job::{Delivery, Fence, Metadata, State};
 use dq::store::step::{Change, DEFAULT_BYTES, MAX_JOBS};
-use dq::store::{CopyPlace, Due, ExportPart, ExportRequest, JobCopy, NewJob, OnDuplicate, StoreError};
+use dq::store::{Due, JobCopy, NewJob, OnDuplicate, PageRequest, StoreError};
 
-/// The copies, each as its id, place and time.
-fn places(copies: &[JobCopy]) -> Vec<(&str, CopyPlace, u64)> {
-    copies.iter().map(|copy| (copy.id.as_str(), copy.place, copy.at.as_millis())).collect()
+/// The copies, each as its id, state and time.
+fn states(copies: &[JobCopy]) -> Vec<(&str, State, u64)> {
+    copies.iter().map(|copy| (copy.id.as_str(), copy.state, copy.at.as_millis())).collect()
+}
+
+/// Which of the copies are broadcasts.
+fn broadcasts(copies: &[JobCopy]) -> Vec<bool> {
+    copies.iter().map(|copy| copy.is_broadcast).collect()
 }
 
 /// The copy that an export has of a RUNNING job, if it has one.
 async fn of_running(t: &Topic) -> Vec<JobCopy> {
-    t.export_part(ExportPart::State(State::Running), 9, DEFAULT_BYTES).await
+    t.export_part((false, State::Running), 9, DEFAULT_BYTES).await
 }
 
 /// An export has every job, in every state, with its time, and the broadcasts (rule 27).
@@ -29,14 +34,16 @@ pub async fn export_has_every_job(t: &Topic) {
     t.add_later("delayed", secs(900)).await;
     t.add_job(NewJob { deliver: Delivery::Broadcast, due: Due::After(secs(5)), ..job("broadcast") }).await;
     let expected = [
-        ("delayed", CopyPlace::Delayed, start + 900_003),
-        ("unacked", CopyPlace::Unacked, start),
-        ("dead", CopyPlace::Dead, start + 1),
-        ("done", CopyPlace::Done, start + 2 + 60_000),
-        ("running", CopyPlace::Delayed, start + 3),
-        ("broadcast", CopyPlace::Broadcast, start + 5_003),
+        ("delayed", State::Delayed, start + 900_003),
+        ("unacked", State::Unacked, start),
+        ("dead", State::Dead, start + 1),
+        ("done", State::Done, start + 2 + 60_000),
+        ("running", State::Delayed, start + 3),
+        ("broadcast", State::Delayed, start + 5_003),
     ];
-    assert_eq!(places(&t.export().await), expected);
+    let copies = t.export().await;
+    assert_eq!(states(&copies), expected);
+    assert_eq!(broadcasts(&copies), [false, false, false, false, false, true]);
 }
 
 /// A copy has the present metadata and the crashes of the job; the broadcast of the same id has neither (rule 27).
@@ -79,13 +86,13 @@ pub async fn running_job_is_exported_as_if_given_back(t: &Topic) {
     let claim = t.running("n", "a").await;
     t.advance(ms(7)).await;
     t.isolate("n", &claim).await;
-    assert_eq!(of_running(t).await, [copy("a", CopyPlace::Delayed, claim.token.due)]);
+    assert_eq!(of_running(t).await, [copy("a", State::Delayed, claim.token.due)]);
     t.end("n", &claim, Change::Park).await;
     let parked = t.now();
     t.advance(secs(7 * 24 * 3_600)).await;
     t.claim_unacked("n", "a").await;
     let copies = of_running(t).await;
-    assert_eq!(places(&copies), [("a", CopyPlace::Unacked, parked.as_millis())]);
+    assert_eq!(states(&copies), [("a", State::Unacked, parked.as_millis())]);
     assert_eq!(copies[0].record.fixed().parked_by, Some(claim.token.fence));
     assert_eq!(t.state("a").await, Some(State::Running), "the export changes nothing");
 }
@@ -95,9 +102,9 @@ pub async fn pending_end_has_taken_effect_in_an_export(t: &Topic) {
     t.add_job(retained("a")).await;
     let claim = t.claim("n", "a").await;
     t.ack_run("a", Fence(claim.token.fence.0 - 1)).await;
-    assert_eq!(places(&of_running(t).await), [("a", CopyPlace::Delayed, claim.token.due.as_millis())]);
+    assert_eq!(states(&of_running(t).await), [("a", State::Delayed, claim.token.due.as_millis())]);
     t.ack_run("a", claim.token.fence).await;
-    assert_eq!(places(&of_running(t).await), [("a", CopyPlace::Done, t.in_ms(60_000).as_millis())]);
+    assert_eq!(states(&of_running(t).await), [("a", State::Done, t.in_ms(60_000).as_millis())]);
     t.delete("a").await;
     assert_eq!(of_running(t).await, []);
     t.running("n", "b").await;
@@ -110,17 +117,18 @@ pub async fn replacement_has_taken_effect_in_an_export(t: &Topic) {
     let claim = t.running("n", "a").await;
     t.add_job(NewJob { due: Due::After(secs(3)), ..replacing("a", "new") }).await;
     let copies = of_running(t).await;
-    assert_eq!(places(&copies), [("a", CopyPlace::Delayed, t.in_ms(3_000).as_millis())]);
+    assert_eq!(states(&copies), [("a", State::Delayed, t.in_ms(3_000).as_millis())]);
     assert_eq!(copies[0].record, replacing("a", "new").record);
     t.add_job(NewJob { deliver: Delivery::Both, due: Due::After(secs(4)), ..replacing("a", "newer") }).await;
     let due = t.in_ms(4_000).as_millis();
-    assert_eq!(places(&of_running(t).await), [("a", CopyPlace::Delayed, due), ("a", CopyPlace::Broadcast, due)]);
+    let copies = of_running(t).await;
+    assert_eq!((states(&copies), broadcasts(&copies)), (vec![("a", State::Delayed, due); 2], vec![false, true]));
     t.end("n", &claim, Change::Ack).await;
     t.delete("a").await;
     let claim = t.running("n", "b").await;
     t.ack_run("b", Fence(claim.token.fence.0 - 1)).await;
     t.add_job(NewJob { on_duplicate: OnDuplicate::Keep, ..with_payload("b", "conditional") }).await;
-    assert_eq!(of_running(t).await, [copy("b", CopyPlace::Delayed, claim.token.due)]);
+    assert_eq!(of_running(t).await, [copy("b", State::Delayed, claim.token.due)]);
 }
 
 /// Each page is bounded by a count and by bytes, has one job at least, and all pages together have each job once (rules 5, 27).
@@ -144,7 +152,7 @@ pub async fn pages_of_an_export_are_bounded(t: &Topic) {
         let large = with_payload(&format!("broadcast{n}"), &"x".repeat(1_000));
         t.add_job(NewJob { deliver: Delivery::Broadcast, due: Due::After(LONG), ..large }).await;
     }
-    for part in ExportPart::ALL {
+    for part in JobCopy::parts() {
         let whole = t.export_part(part, MAX_JOBS, DEFAULT_BYTES).await;
         assert_eq!(whole.len(), 3, "{part:?}");
         let by_count = t.export_part(part, 1, DEFAULT_BYTES).await;
@@ -155,23 +163,24 @@ pub async fn pages_of_an_export_are_bounded(t: &Topic) {
         };
         assert_eq!(sorted(by_count), sorted(whole.clone()), "{part:?}");
         assert_eq!(sorted(by_bytes), sorted(whole), "{part:?}");
-        let request = ExportRequest { part, after: None, limit: MAX_JOBS, bytes: 2_500 };
-        let most = t.export_page(request).await.copies.iter().map(|copy| copy.record.as_bytes().len()).sum::<usize>();
+        let request = PageRequest { state: part.1, after: None, limit: MAX_JOBS, bytes: 2_500 };
+        let most =
+            t.export_page(request, part.0).await.copies.iter().map(|copy| copy.record.as_bytes().len()).sum::<usize>();
         assert!((1..=2_500).contains(&most), "{part:?}: {most}");
     }
-    let request = ExportRequest { part: ExportPart::Broadcasts, after: None, limit: 1_001, bytes: 1 };
-    let error = t.store.export(&t.key, request).await.expect_err("it is over the limit");
+    let request = PageRequest { state: State::Delayed, after: None, limit: 1_001, bytes: 1 };
+    let error = t.store.export(&t.key, request, true).await.expect_err("it is over the limit");
     assert!(matches!(error, StoreError::OverLimit { size: 1_001, .. }), "{error}");
 }
 
 /// Each page names the newest fence of the topic (rules 9, 27).
 pub async fn export_names_the_newest_fence(t: &Topic) {
-    let request = ExportRequest { part: ExportPart::State(State::Delayed), after: None, limit: 1, bytes: 1 };
-    assert_eq!(t.export_page(request.clone()).await.fence, Fence(0));
+    let request = PageRequest { state: State::Delayed, after: None, limit: 1, bytes: 1 };
+    assert_eq!(t.export_page(request.clone(), false).await.fence, Fence(0));
     let claim = t.running("n", "a").await;
-    assert_eq!(t.export_page(request).await.fence, claim.token.fence);
-    let running = ExportRequest { part: ExportPart::State(State::Running), after: None, limit: 1, bytes: 1 };
-    assert_eq!(t.export_page(running).await.fence, claim.token.fence);
+    assert_eq!(t.export_page(request, false).await.fence, claim.token.fence);
+    let running = PageRequest { state: State::Running, after: None, limit: 1, bytes: 1 };
+    assert_eq!(t.export_page(running, false).await.fence, claim.token.fence);
 }
 
 /// An export changes nothing: what was claimed can be settled, and what waits is claimed (rule 27).

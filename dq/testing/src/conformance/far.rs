@@ -205,7 +205,7 @@ pub async fn far_jobs_may_come_in_any_order(t: &Topic) {
     }
     let pages = t.pages(State::Delayed, 200).await;
     let dues = pages.iter().filter_map(|job| match job.place {
-        dq::store::JobPlace::Delayed { due } => Some((due, job.id.clone())),
+        dq::job::JobState::Delayed { due } => Some((due, job.id.clone())),
         _ => None,
     });
     let dues: Vec<_> = dues.collect();

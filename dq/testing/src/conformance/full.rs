@@ -1,6 +1,6 @@
 //! A topic that is full: as many of its jobs wait as may (rule 29).
 
-use super::copies::{copy, import_of};
+use super::copies::{copy, copy_of_broadcast, import_of};
 use super::events::add_in_state;
 use super::groups::member;
 use super::producer::{answered, delayed, job, replacing, retained, weighing};
@@ -12,7 +12,7 @@ use super::{full_groups, heavy};
 use dq::job::{Delivery, JobId, State};
 use dq::store::step::{Change, RejoinDue};
 use dq::store::{
-    AddOutcome, ChangeKind, CopyPlace, Due, ImportOutcome, Limit, LimitKind, MaxWaiting, NewJob, Numbered, OnDuplicate,
+    AddOutcome, ChangeKind, Due, ImportOutcome, Limit, LimitKind, MaxWaiting, NewJob, Numbered, OnDuplicate,
     StoreError, TopicChange, TopicFull,
 };
 
@@ -174,8 +174,8 @@ pub async fn import_into_a_full_topic_is_refused(t: &Topic) {
     limit(t, 3).await;
     let at = t.in_ms(60_000);
     let import = async |names: &[&str]| {
-        let waiting = names.iter().map(|name| copy(name, CopyPlace::Delayed, at));
-        let others = [copy("dead", CopyPlace::Dead, t.now()), copy("news", CopyPlace::Broadcast, at)];
+        let waiting = names.iter().map(|name| copy(name, State::Delayed, at));
+        let others = [copy("dead", State::Dead, t.now()), copy_of_broadcast("news", at)];
         t.try_import(import_of(waiting.chain(others).collect(), OnDuplicate::Keep)).await
     };
     let error = import(&["a", "c", "d"]).await.expect_err("there is room for one");

@@ -12,8 +12,7 @@ use super::topic::{Topic, id, ms};
 use dq::job::{Delivery, State};
 use dq::store::step::{Change, RejoinDue, TickJob};
 use dq::store::{
-    AddOutcome, CopyPlace, ImportOutcome, Limit, LimitKind, MaxWaiting, NewJob, OnDuplicate, StoreError, TopicChange,
-    TopicFull,
+    AddOutcome, ImportOutcome, Limit, LimitKind, MaxWaiting, NewJob, OnDuplicate, StoreError, TopicChange, TopicFull,
 };
 
 const NOW: Duration = Duration::ZERO;
@@ -128,7 +127,7 @@ pub async fn import_into_a_full_group_is_refused(t: &Topic) {
     assert_eq!(t.add_job(member("a-1", FAR)).await, AddOutcome::Added);
     let at = t.in_ms(7_200_000);
     let import = async |names: &[&str]| {
-        let copies = names.iter().map(|name| copy_of(&member(name, FAR), CopyPlace::Delayed, at)).collect();
+        let copies = names.iter().map(|name| copy_of(&member(name, FAR), State::Delayed, at)).collect();
         t.try_import(import_of(copies, OnDuplicate::Keep)).await
     };
     let error = import(&["b-1", "a-2", "a-1", "a-3", "b-2", "b-3"]).await.expect_err("there is room for one");

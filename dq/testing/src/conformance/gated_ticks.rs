@@ -9,7 +9,7 @@ use super::ticks::{new, tick};
 use super::topic::{FALLBACK, Topic, ids, ms, secs};
 use dq::job::State;
 use dq::store::step::{Change, Claim};
-use dq::store::{ChangeKind, CopyPlace, Due, Limit, LimitKind, LinkOptions, Rate, Signal, TopicChange};
+use dq::store::{ChangeKind, Due, Limit, LimitKind, LinkOptions, Rate, Signal, TopicChange};
 
 const S: &str = "dq:schedule:s";
 
@@ -113,7 +113,7 @@ pub async fn watcher_of_a_full_topic_is_told_of_ticks(t: &Topic) {
     sleeps("an add", secs(9)).await;
     t.change(S, ChangeKind::Reschedule(Due::After(secs(5)))).await;
     sleeps("a change", secs(5)).await;
-    t.import_new(copy("dq:schedule:t", CopyPlace::Delayed, t.in_ms(4_000))).await;
+    t.import_new(copy("dq:schedule:t", State::Delayed, t.in_ms(4_000))).await;
     sleeps("an import", secs(4)).await;
     t.delete("dq:schedule:t").await;
     t.delete(S).await;

@@ -10,9 +10,7 @@ use super::ticks::{new, tick};
 use super::topic::{Topic, ids, ms, secs};
 use dq::job::{GroupName, Metadata, Priority, State};
 use dq::store::step::{Change, RejoinDue, TickJob, Verdict};
-use dq::store::{
-    AddOutcome, ChangeKind, CopyPlace, Due, Limit, LimitKind, LinkOptions, NewJob, OnDuplicate, Signal, TopicChange,
-};
+use dq::store::{AddOutcome, ChangeKind, Due, Limit, LimitKind, LinkOptions, NewJob, OnDuplicate, Signal, TopicChange};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
@@ -71,7 +69,7 @@ pub async fn schedule_with_a_group_waits_for_no_seat(t: &Topic) {
     add(t, &["a-1", "a-2"]).await;
     let first = t.claim("n", "a-1").await;
     let group = member("a-0", Duration::ZERO).record.metadata().expect("it decodes").group;
-    let schedule = copy_with("dq:schedule:s", CopyPlace::Delayed, t.now(), &Metadata { group, ..Metadata::default() });
+    let schedule = copy_with("dq:schedule:s", State::Delayed, t.now(), &Metadata { group, ..Metadata::default() });
     t.import(import_of(vec![schedule], OnDuplicate::Reject)).await;
     let claimed = t.claims("n").await;
     assert_eq!(ids(&claimed), ["dq:schedule:s"], "the group is full");

@@ -12,8 +12,7 @@ use super::topic::{Topic, id, ms};
 use dq::job::{Delivery, GroupName, State, Weight};
 use dq::store::step::{Change, TickJob};
 use dq::store::{
-    AddOutcome, CopyPlace, ImportOutcome, Limit, LimitKind, LinkOptions, NewJob, OnDuplicate, StoreError, TooHeavy,
-    TopicChange,
+    AddOutcome, ImportOutcome, Limit, LimitKind, LinkOptions, NewJob, OnDuplicate, StoreError, TooHeavy, TopicChange,
 };
 
 /// A due job without a group.
@@ -124,9 +123,9 @@ pub async fn heavy_job_that_comes_back_waits(t: &Topic) {
 pub async fn import_of_a_heavy_job_is_refused(t: &Topic) {
     set(t, "3/s").await;
     let at = t.in_ms(60_000);
-    let waits = |job| copy_of(&job, CopyPlace::Delayed, at);
+    let waits = |job| copy_of(&job, State::Delayed, at);
     let import = async |weight| {
-        let copies = vec![copy_of(&heavy("dead", 9), CopyPlace::Dead, at), waits(heavy("a", weight))];
+        let copies = vec![copy_of(&heavy("dead", 9), State::Dead, at), waits(heavy("a", weight))];
         t.try_import(import_of(copies, OnDuplicate::Keep)).await
     };
     let error = import(4).await.expect_err("no period has room for it");

@@ -4,10 +4,10 @@ use super::broadcasts::publish;
 use super::copies::{copy, import_of};
 use super::producer::{answered, command, delayed, job, replacing, retained};
 use super::topic::{Topic, id, ms, secs};
-use dq::job::{Cause, Delivery, Metadata};
+use dq::job::{Cause, Delivery, Metadata, State};
 use dq::store::step::Change;
 use dq::store::{
-    ChangeKind, Command, CommandKind, CopyPlace, HISTORY_BYTES, HistorySetting, JobChange, JobHistory, MAX_HISTORY,
+    ChangeKind, Command, CommandKind, HISTORY_BYTES, HistorySetting, JobChange, JobHistory, MAX_HISTORY,
     MAX_HISTORY_RETENTION, MAX_MOVES, NewJob, OnDuplicate, StoreError, Transition,
 };
 use dq::time::Timestamp;
@@ -188,13 +188,13 @@ pub async fn id_added_again_goes_on_with_its_history(t: &Topic) {
     t.command_by(CommandKind::Delete, "a", "alice").await;
     t.advance(ms(1)).await;
     t.add("a").await;
-    t.import(import_of(vec![copy("b", CopyPlace::Dead, t.now())], OnDuplicate::Keep)).await;
+    t.import(import_of(vec![copy("b", State::Dead, t.now())], OnDuplicate::Keep)).await;
     t.enter("n").await;
     t.advance(secs(61)).await;
     t.sweep("n", t.sweep_of("n", 10)).await;
     let (added, deleted) = (Transition::Added { due }, Transition::Deleted { by: "alice".into() });
     assert_eq!(t.moves("a").await, [added, deleted, Transition::Added { due: due.after(ms(1)) }]);
-    assert_eq!(t.moves("b").await, [Transition::Imported { place: CopyPlace::Dead }]);
+    assert_eq!(t.moves("b").await, [Transition::Imported { state: State::Dead }]);
     t.delete("a").await;
     assert_eq!(t.moves("a").await.len(), 4);
 }

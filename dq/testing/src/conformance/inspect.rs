@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::Ordering;
 
 use super::topic::{Topic, id, lock};
-use dq::job::{JobId, Metadata, State};
+use dq::job::{JobId, JobState, Metadata, State};
 use dq::store::step::DEFAULT_BYTES;
-use dq::store::{JobPlace, PageRequest, Stored, TopicCounts};
+use dq::store::{PageRequest, Stored, TopicCounts};
 use dq::time::Timestamp;
 
 impl Topic {
@@ -26,14 +26,14 @@ impl Topic {
     }
 
     /// The place of the job, which must exist.
-    pub async fn place(&self, name: &str) -> JobPlace {
+    pub async fn place(&self, name: &str) -> JobState {
         self.stored(name).await.place
     }
 
     /// The due time of the job, which must be DELAYED.
     pub async fn due(&self, name: &str) -> Timestamp {
         match self.place(name).await {
-            JobPlace::Delayed { due } => due,
+            JobState::Delayed { due } => due,
             other => panic!("{name} is not DELAYED: {other:?}"),
         }
     }
@@ -84,7 +84,7 @@ impl Topic {
     /// The jobs that a node holds, as the pages of RUNNING show them.
     pub async fn rows(&self, node: &str) -> Vec<JobId> {
         let held =
-            |job: &Stored| matches!(&job.place, JobPlace::Running { holder: Some((by, _)) } if by.as_str() == node);
+            |job: &Stored| matches!(&job.place, JobState::Running { holder: Some((by, _)) } if by.as_str() == node);
         self.pages(State::Running, 100).await.into_iter().filter(held).map(|job| job.id).collect()
     }
 
@@ -138,7 +138,7 @@ impl Topic {
             for (id, found) in ids.iter().zip(found) {
                 let paged = seen.get(id);
                 let has_ended = paged.is_none_or(|job| job.place.state() == State::Done);
-                if has_ended && matches!(found, Some(Stored { place: JobPlace::Delayed { .. }, .. })) {
+                if has_ended && matches!(found, Some(Stored { place: JobState::Delayed { .. }, .. })) {
                     broadcasts += 1;
                     continue;
                 }
@@ -164,7 +164,7 @@ impl Topic {
         let mut leased: Vec<_> = scanned.leases.into_iter().map(|(node, _)| node).collect();
         leased.sort();
         let holder = |job: Stored| match job.place {
-            JobPlace::Running { holder } => holder.expect("a page of RUNNING names the holder").0,
+            JobState::Running { holder } => holder.expect("a page of RUNNING names the holder").0,
             other => panic!("a page of RUNNING has a job that is {other:?}"),
         };
         let mut holders: Vec<_> = self.pages(State::Running, 100).await.into_iter().map(holder).collect();

@@ -6,8 +6,8 @@ use super::topic::{FALLBACK, LEASE, MAX_CRASHES, Topic, id, isolate_of, ms, secs
 use dq::job::{Delivery, Isolation, State};
 use dq::store::step::{Audit, Change, DEFAULT_BYTES, MAX_JOBS, Publish, Reclaim, Reconcile, Recover};
 use dq::store::{
-    AddOutcome, ChangeKind, CommandKind, CopyPlace, JobChange, MAX_MINUTES, NewJob, Numbered, OnDuplicate, PageRequest,
-    Request, StoreError,
+    AddOutcome, ChangeKind, CommandKind, JobChange, MAX_MINUTES, NewJob, Numbered, OnDuplicate, PageRequest, Request,
+    StoreError,
 };
 
 /// The store refuses a request over its limit as a whole, and it takes no sequence number (rule 5).
@@ -58,7 +58,7 @@ pub async fn batch_over_its_limit_changes_nothing(t: &Topic) {
     let deleted = producer.command(Numbered { number: 2, items }).await.map(drop);
     let items = vec![JobChange::new(id("j0"), ChangeKind::ExtendBy(secs(60))); MAX_JOBS + 1];
     let changed = producer.change(Numbered { number: 2, items }).await.map(drop);
-    let copies = names.iter().map(|name| copy(name, CopyPlace::Dead, t.now())).collect();
+    let copies = names.iter().map(|name| copy(name, State::Dead, t.now())).collect();
     let imported = producer.import(2, import_of(copies, OnDuplicate::Replace)).await.map(drop);
     for answer in [added, deleted, changed, imported] {
         let error = answer.expect_err("1,001 are too many");

@@ -4,11 +4,10 @@ use super::copies::{copy, import_of};
 use super::histories::{self, node};
 use super::producer::{job, replacing, retained};
 use super::topic::{LEASE, Topic, id, ms, secs};
-use dq::job::{Cause, Metadata};
+use dq::job::{Cause, Metadata, State};
 use dq::store::step::Change;
 use dq::store::{
-    ChangeKind, CommandKind, CopyPlace, Interest, JobChange, MAX_MOVES, MOVES_BYTES, OnDuplicate, Signal, Signals,
-    Transition,
+    ChangeKind, CommandKind, Interest, JobChange, MAX_MOVES, MOVES_BYTES, OnDuplicate, Signal, Signals, Transition,
 };
 
 /// A subscription to moves.
@@ -153,8 +152,8 @@ pub async fn rare_moves_are_told(t: &Topic) {
         matches!(&told, Transition::Changed { due: Some(due), by } if *due > t.now() && !by.is_empty()),
         "{told:?}"
     );
-    t.import(import_of(vec![copy("b", CopyPlace::Dead, t.now())], OnDuplicate::Keep)).await;
-    assert_eq!(listener.told(t).await, [("b".to_owned(), Transition::Imported { place: CopyPlace::Dead })]);
+    t.import(import_of(vec![copy("b", State::Dead, t.now())], OnDuplicate::Keep)).await;
+    assert_eq!(listener.told(t).await, [("b".to_owned(), Transition::Imported { state: State::Dead })]);
 }
 
 /// A listener that does not read hears how many moves it has missed, behind those that waited for it.

@@ -3,8 +3,7 @@
 use super::notes::exhausted;
 use super::producer::{job, retained};
 use super::topic::{LEASE, START, Topic, ids, ms, refused, secs};
-use dq::job::{Fence, Metadata, Sequence, State};
-use dq::store::JobPlace;
+use dq::job::{Fence, JobState, Metadata, Sequence, State};
 use dq::store::step::{Change, Claim, RejoinDue, Sweep};
 use dq::time::Timestamp;
 
@@ -83,7 +82,7 @@ pub async fn kept_job_keeps_its_parking_fence(t: &Topic) {
     assert_eq!(t.metadata("a").await, Metadata { parked_by: Some(fence), ..exhausted() });
     t.advance(secs(9)).await;
     t.end("n", &claim, Change::Park).await;
-    assert_eq!(t.place("a").await, JobPlace::Unacked { since: t.now() });
+    assert_eq!(t.place("a").await, JobState::Unacked { since: t.now() });
     assert_eq!(t.metadata("a").await.parked_by, Some(fence));
     assert!(!t.ack_run("a", claim.token.fence).await.changed);
     assert!(t.ack_run("a", fence).await.changed);
@@ -101,7 +100,7 @@ pub async fn returned_aged_job_is_parked_as_before(t: &Topic) {
                 assert_eq!(t.reclaim("m", "n", Timestamp::EPOCH, 10).await.moved, 1);
             }
         }
-        assert_eq!(t.place("a").await, JobPlace::Unacked { since }, "{way}");
+        assert_eq!(t.place("a").await, JobState::Unacked { since }, "{way}");
         assert_eq!(t.metadata("a").await.parked_by, Some(fence), "{way}");
         assert_eq!(t.claim_unacked("m", "a").await.token.due, since, "the job keeps its age");
         t.delete("a").await;

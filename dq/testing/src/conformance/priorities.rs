@@ -11,7 +11,7 @@ use super::ticks::{new, tick};
 use super::topic::{FALLBACK, Topic, id, ids, ms, secs};
 use dq::job::{Metadata, Priority, Record, State};
 use dq::store::step::{Change, RejoinDue, TickJob, Verdict};
-use dq::store::{AddOutcome, ChangeKind, Due, ExportPart, LinkOptions, NewJob, OnDuplicate, PageRequest, Signal};
+use dq::store::{AddOutcome, ChangeKind, Due, LinkOptions, NewJob, OnDuplicate, PageRequest, Signal};
 
 const AGEING: Duration = Duration::from_secs(600);
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -201,8 +201,7 @@ pub async fn pages_have_all_priorities_in_order_of_time(t: &Topic) {
     for limit in [1, 2, 3, 7, 100] {
         let paged: Vec<_> = t.pages(State::Delayed, limit).await.iter().map(|job| job.id.to_string()).collect();
         assert_eq!(paged, expected, "pages of {limit}");
-        let part = ExportPart::State(State::Delayed);
-        let copies = t.export_part(part, limit, 1_000_000).await;
+        let copies = t.export_part((false, State::Delayed), limit, 1_000_000).await;
         assert_eq!(copies.iter().map(|copy| copy.id.as_str()).collect::<Vec<_>>(), expected, "exports of {limit}");
     }
     let request = PageRequest { state: State::Delayed, after: None, limit: 4, bytes: 1_000_000 };

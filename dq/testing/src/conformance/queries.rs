@@ -3,9 +3,9 @@
 use super::events::add_in_state;
 use super::producer::{delayed, job};
 use super::topic::{LEASE, Topic, id, ms, secs};
-use dq::job::State;
+use dq::job::{JobState, State};
+use dq::store::TopicCounts;
 use dq::store::step::Change;
-use dq::store::{JobPlace, TopicCounts};
 
 /// Counts give the number of jobs in each place, the number of DELAYED jobs that are due, each from the millisecond of its due time on
 /// (rule 4), and the head (query `counts`).
@@ -54,12 +54,12 @@ pub async fn pages_of_running_name_the_holder(t: &Topic) {
     let mut rows = Vec::new();
     for job in t.pages(State::Running, 1).await {
         match job.place {
-            JobPlace::Running { holder: Some((node, _)) } => rows.push(format!("{node}/{}", job.id)),
+            JobState::Running { holder: Some((node, _)) } => rows.push(format!("{node}/{}", job.id)),
             other => panic!("{} is {other:?}", job.id),
         }
     }
     assert_eq!(rows, ["n1/b", "n1/d", "n2/a", "n2/c"]);
-    assert_eq!(t.place("a").await, JobPlace::Running { holder: None }, "a query by id names no holder");
+    assert_eq!(t.place("a").await, JobState::Running { holder: None }, "a query by id names no holder");
 }
 
 /// A query by ids answers for every id in the order of the request, with a gap for an unknown id (query `get`).

@@ -2,8 +2,7 @@
 
 use super::producer::{delayed, job, retained, with_metadata};
 use super::topic::{LEASE, Topic, id, ms, secs};
-use dq::job::{Cause, Fence, Metadata, State, Token};
-use dq::store::JobPlace;
+use dq::job::{Cause, Fence, JobState, Metadata, State, Token};
 use dq::store::step::{Change, Claim, Outcome, RejoinDue, Verdict};
 use dq::time::Timestamp;
 
@@ -14,7 +13,7 @@ pub async fn acked_job_is_kept_for_its_retention(t: &Topic) {
     t.advance(secs(3)).await;
     t.end("n", &claim, Change::Ack).await;
     let stored = t.stored("a").await;
-    assert_eq!(stored.place, JobPlace::Done { until: t.in_ms(60_000) });
+    assert_eq!(stored.place, JobState::Done { until: t.in_ms(60_000) });
     assert_eq!(stored.record, retained("a").record);
 }
 
@@ -87,7 +86,7 @@ pub async fn parked_job_keeps_the_fence_of_its_run(t: &Topic) {
     let claim = t.running("n", "a").await;
     t.advance(secs(2)).await;
     t.end("n", &claim, Change::Park).await;
-    assert_eq!(t.place("a").await, JobPlace::Unacked { since: t.now() });
+    assert_eq!(t.place("a").await, JobState::Unacked { since: t.now() });
     assert_eq!(t.metadata("a").await, Metadata { parked_by: Some(claim.token.fence), ..Metadata::default() });
     assert_eq!(t.payload("a").await, "a");
 }
@@ -99,7 +98,7 @@ pub async fn dead_job_keeps_its_cause(t: &Topic) {
         t.advance(secs(2)).await;
         let metadata = Metadata { attempts: 5, cause: Some(cause), error: Some("late".into()), ..Metadata::default() };
         t.end_with("n", &claim, Change::Dead, metadata.clone()).await;
-        assert_eq!(t.place(cause.as_str()).await, JobPlace::Dead { since: t.now() });
+        assert_eq!(t.place(cause.as_str()).await, JobState::Dead { since: t.now() });
         assert_eq!(
             (t.metadata(cause.as_str()).await, t.payload(cause.as_str()).await),
             (metadata, cause.as_str().into())

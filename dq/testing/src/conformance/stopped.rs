@@ -2,9 +2,9 @@
 
 use super::groups::{add, group_on_blocked, limit};
 use super::topic::{Topic, id, ms, secs};
-use dq::job::{GroupName, State};
+use dq::job::{GroupName, JobState, State};
 use dq::store::step::{Change, Claim, RejoinDue};
-use dq::store::{CommandKind, CommandOutcome, GroupPage, GroupSeen, GroupsRequest, JobPlace};
+use dq::store::{CommandKind, CommandOutcome, GroupPage, GroupSeen, GroupsRequest};
 
 pub(super) fn named(name: &str) -> GroupName {
     GroupName::new(name).expect("it names a group")
@@ -45,12 +45,12 @@ pub async fn query_names_the_groups_and_who_has_their_seats(t: &Topic) {
     let claims = t.claims("n").await;
     t.end("n", &claims[1], Change::Retry(secs(9))).await;
     let fence = claims[0].token.fence;
-    let running = JobPlace::Running { holder: Some((t.node("n"), fence)) };
+    let running = JobState::Running { holder: Some((t.node("n"), fence)) };
     let seen = |name, waiting, seat: &str, place| {
         let seats = vec![(id(seat), place)];
         GroupSeen { name: named(name), waiting, seats, is_full: waiting > 0, pause: None, opens: None }
     };
-    let b = seen("b", 0, "b-1", JobPlace::Delayed { due: t.in_ms(9_000) });
+    let b = seen("b", 0, "b-1", JobState::Delayed { due: t.in_ms(9_000) });
     assert_eq!(groups(t, None, 10).await, GroupPage { groups: vec![seen("a", 2, "a-1", running), b], more: false });
     t.end("n", &claims[0], Change::Ack).await;
     let a = group(t, "a").await.expect("it has jobs");
@@ -125,7 +125,7 @@ pub async fn parked_job_stops_its_group_until_it_is_acked(t: &Topic) {
 pub async fn stopped_group_passes_the_job(t: &Topic) {
     stop(t).await;
     let seen = group(t, "a").await.expect("it has jobs");
-    assert!(matches!(seen.seats.as_slice(), [(_, JobPlace::Dead { .. })]), "{seen:?}");
+    assert!(matches!(seen.seats.as_slice(), [(_, JobState::Dead { .. })]), "{seen:?}");
     assert!(seen.is_full);
     let passed = pass(t, "a-1").await;
     assert_eq!((passed.found, passed.changed, passed.removed), (Some(State::Dead), true, None));

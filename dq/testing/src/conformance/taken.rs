@@ -8,9 +8,7 @@ use super::setting::limit_to;
 use super::topic::{Topic, id, ms, secs};
 use dq::job::{Delivery, JobId, State};
 use dq::store::step::{Change, DEFAULT_BYTES};
-use dq::store::{
-    AddOutcome, CommandKind, CopyPlace, Due, ExportPart, JobCopy, Limit, LimitKind, NewJob, OnDuplicate, TopicChange,
-};
+use dq::store::{AddOutcome, CommandKind, Due, JobCopy, Limit, LimitKind, NewJob, OnDuplicate, TopicChange};
 
 const HOUR: u64 = 3_600;
 
@@ -219,12 +217,12 @@ pub async fn copy_keeps_until_when_its_id_is_taken(t: &Topic) {
     assert_eq!(ends, [("free", None), ("a", Some(until)), ("news", Some(until))]);
     let other = t.beside("conformance", "moved").await;
     other.import(import_of(copies.clone(), OnDuplicate::Reject)).await;
-    assert_eq!(other.export_part(ExportPart::Broadcasts, 9, DEFAULT_BYTES).await, copies[2..]);
+    assert_eq!(other.export_part((true, State::Delayed), 9, DEFAULT_BYTES).await, copies[2..]);
     for claim in other.claims("n").await {
         other.end("n", &claim, Change::Ack).await;
     }
     assert_eq!([known(&other, "a").await, known(&other, "free").await], [ENDED, AddOutcome::Added]);
-    let over = JobCopy { id: id("over"), taken_until: Some(t.now()), place: CopyPlace::Dead, ..copies[0].clone() };
+    let over = JobCopy { id: id("over"), taken_until: Some(t.now()), state: State::Dead, ..copies[0].clone() };
     other.import(import_of(vec![over], OnDuplicate::Keep)).await;
     other.delete("over").await;
     other.delete("free").await;

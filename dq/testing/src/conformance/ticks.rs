@@ -5,9 +5,9 @@ use super::copies::copy;
 use super::events::{NODE, add_in_state};
 use super::producer::{job, replacing, retained};
 use super::topic::{Topic, id, ms, secs};
-use dq::job::{Codec, Delivery, Metadata, Record, State};
+use dq::job::{Codec, Delivery, JobState, Metadata, Record, State};
 use dq::store::step::{Change, Claim, MAX_JOBS, Tick, TickJob, Verdict};
-use dq::store::{ChangeKind, ChangeVerdict, CopyPlace, JobChange, JobPlace, NewJob, StoreError};
+use dq::store::{ChangeKind, ChangeVerdict, JobChange, NewJob, StoreError};
 use dq::time::Timestamp;
 
 /// A job of a tick whose payload is its id, due long ago.
@@ -217,7 +217,7 @@ pub async fn tick_keeps_large_records_and_retentions(t: &Topic) {
         let ran = t.claim("n", &format!("kept{round}")).await;
         assert_eq!(ran.record.metadata(), Ok(metadata.clone()));
         t.end("n", &ran, Change::Ack).await;
-        assert_eq!(t.place(&format!("kept{round}")).await, JobPlace::Done { until: t.in_ms(60_000) });
+        assert_eq!(t.place(&format!("kept{round}")).await, JobState::Done { until: t.in_ms(60_000) });
     }
 }
 
@@ -251,7 +251,7 @@ pub async fn schedule_is_listed_as_long_as_it_exists(t: &Topic) {
     let claim = t.claims("n").await.into_iter().find(|claim| claim.id == id("dq:schedule:s")).expect("it is due");
     assert_eq!(settle(t, &claim, Tick { next: None, ..tick(t, vec![]) }).await, Verdict::Done);
     assert_eq!(schedules(t, None, 9).await, [""; 0]);
-    t.import_new(copy("dq:schedule:i", CopyPlace::Delayed, t.in_ms(60_000))).await;
+    t.import_new(copy("dq:schedule:i", State::Delayed, t.in_ms(60_000))).await;
     assert_eq!(schedules(t, None, 9).await, ["dq:schedule:i"]);
     t.delete("dq:schedule:i").await;
     assert_eq!(schedules(t, None, 9).await, [""; 0]);

@@ -2,9 +2,9 @@
 
 use super::producer::{delayed, job};
 use super::topic::{LEASE, START, Topic, ids, ms, refused, secs};
-use dq::job::{Sequence, State};
+use dq::job::{JobState, Sequence, State};
 use dq::store::step::{Change, Transfer};
-use dq::store::{Due, JobPlace, NewJob};
+use dq::store::{Due, NewJob};
 
 /// A claim has the job's record, its due time and no crashes, and the job belongs to the node (step `transfer`).
 pub async fn claim_has_what_a_run_needs(t: &Topic) {
@@ -15,7 +15,7 @@ pub async fn claim_has_what_a_run_needs(t: &Topic) {
     assert_eq!((claim.id.as_str(), claim.crashes, claim.token.due), ("a", 0, due));
     assert_eq!(claim.record, delayed("a", secs(1)).record);
     let place = t.pages(State::Running, 10).await.remove(0).place;
-    assert_eq!(place, JobPlace::Running { holder: Some((t.node("n"), claim.token.fence)) });
+    assert_eq!(place, JobState::Running { holder: Some((t.node("n"), claim.token.fence)) });
 }
 
 /// Due jobs are claimed in the order of their due times, in whatever order they were added (step `transfer`).

@@ -4,9 +4,9 @@ use super::changes::update;
 use super::events::{NODE, add_in_state, ending};
 use super::producer::{delayed, job};
 use super::topic::{Topic, ms, secs};
-use dq::job::{Cause, Codec, Delivery, GroupName, KeptState, Metadata, Record, State};
+use dq::job::{Cause, Codec, Delivery, GroupName, JobState, KeptState, Metadata, Record, State};
 use dq::store::step::{Change, DEFAULT_BYTES};
-use dq::store::{AddOutcome, ChangeKind, ChangeVerdict, Due, JobPlace, NewJob, OptionChange};
+use dq::store::{AddOutcome, ChangeKind, ChangeVerdict, Due, NewJob, OptionChange};
 
 /// An update gives a DELAYED job another payload, and changes nothing else of it but its version (rule 28).
 pub async fn delayed_job_gets_another_payload(t: &Topic) {
@@ -196,5 +196,5 @@ pub async fn retention_of_a_changed_job_applies(t: &Topic) {
     t.changed("a", ChangeKind::Options(OptionChange { retain: Some(secs(60)), ..OptionChange::default() })).await;
     t.advance(secs(9)).await;
     t.run(NODE, "a", Change::Ack).await;
-    assert_eq!(t.place("a").await, JobPlace::Done { until: t.in_ms(60_000) });
+    assert_eq!(t.place("a").await, JobState::Done { until: t.in_ms(60_000) });
 }

@@ -10,18 +10,18 @@ fn id(name: &str) -> JobId {
     JobId::new(name).unwrap()
 }
 
-fn stored(name: &str, place: JobPlace, metadata: &Metadata) -> Option<Stored> {
+fn stored(name: &str, place: JobState, metadata: &Metadata) -> Option<Stored> {
     let record = Record::new(metadata, Codec::Json, b"1");
     Some(Stored { id: id(name), record, place, crashes: 0, progress: None })
 }
 
 fn running(name: &str) -> Option<Stored> {
-    stored(name, JobPlace::Running { holder: None }, &Metadata::default())
+    stored(name, JobState::Running { holder: None }, &Metadata::default())
 }
 
 fn done(name: &str) -> Option<Stored> {
     let result = Some(KeptState::from_bytes(b"7"));
-    stored(name, JobPlace::Done { until: Timestamp::EPOCH }, &Metadata { result, ..Metadata::default() })
+    stored(name, JobState::Done { until: Timestamp::EPOCH }, &Metadata { result, ..Metadata::default() })
 }
 
 /// A caller who waits from `since` on for a minute.

@@ -2,15 +2,15 @@
 
 use std::borrow::Cow;
 
-use super::super::places::{Log, Place, Run, Slot, TimedPlace};
+use super::super::places::{Log, Place, Slot};
 use super::super::topic::Topic;
-use super::change::{Change, KeptPlace, Row, RowPart};
+use super::change::{Change, KeptPlace, Notes, Row, RowPart};
 use super::read::{BadChanges, Damage, PassedOver, Reader, Replay, ReplayPart};
 use crate::job::limits::{FENCE, POSITION};
-use crate::job::{Fence, JobId, NodeId, ProducerId, Token};
+use crate::job::{Fence, JobId, NodeId, ProducerId, State};
 use crate::store::raw::Raw;
 use crate::store::step::DEAD_LEASE;
-use crate::store::{CopyPlace, OutboxEntry, Packed};
+use crate::store::{OutboxEntry, Packed};
 use crate::time::Timestamp;
 
 impl Topic {
@@ -36,14 +36,14 @@ impl Topic {
     }
 
     /// Puts rows of which only the places are known: so an import finds what earlier ones have put elsewhere.
-    pub(crate) fn put_places(&mut self, places: Vec<(JobId, CopyPlace)>) {
+    pub(crate) fn put_places(&mut self, places: Vec<(bool, State, JobId)>) {
         let log = self.jobs.log();
         self.set_log(Log::Off);
-        for (id, place) in places {
+        for (is_broadcast, state, id) in places {
             let (record, at) = (Raw(&[]).record(), Timestamp::EPOCH);
-            match TimedPlace::of_copies(place) {
-                Some(timed) => self.jobs.insert(id, Slot::new(record, 0, Place::Timed(timed, at))),
-                None => self.broadcasts.insert(id, record, at),
+            match is_broadcast {
+                true => self.broadcasts.insert(id, record, at),
+                false => self.jobs.insert(id, Slot::new(record, 0, Place::Timed(state, at))),
             }
         }
         self.set_log(log);
@@ -59,9 +59,9 @@ impl Topic {
         while let Some(change) = reader.next()? {
             match change {
                 Change::Origin(origin) => reader.origin = origin,
-                Change::Claim(node, fence) => {
+                Change::Claim(node, fence, is_released) => {
                     self.apply_fence(reader, fence);
-                    reader.claim = Some((NodeId::new(node), Fence(fence)));
+                    reader.claim = Some((NodeId::new(node), Fence(fence), lease_of_dead(is_released)));
                 }
                 Change::Put(_) | Change::Part(_) | Change::Gone(_) | Change::Claimed(..) | Change::Lease(..) => {
                     self.apply_to_rows(reader, change)?;
@@ -95,6 +95,9 @@ impl Topic {
     fn apply_to_rows(&mut self, reader: &mut Reader<'_>, change: Change<'_>) -> Result<(), BadChanges> {
         match change {
             Change::Put(row) => self.apply_put(reader, row)?,
+            Change::Part(RowPart { place: Some(KeptPlace { state: State::Running, .. }), .. }) => {
+                return Err(reader.bad(Damage::Unknown));
+            }
             Change::Part(parts) => {
                 let Some(id) = reader.id(parts.id)? else { return Ok(()) };
                 if !self.apply_part(reader, &id, parts) {
@@ -111,7 +114,7 @@ impl Topic {
                 }
             }
             Change::Claimed(id, due) => {
-                let (run, Some(id)) = (reader.claimed(due)?, reader.id(id)?) else { return Ok(()) };
+                let ((run, _), Some(id)) = (reader.claimed(due)?, reader.id(id)?) else { return Ok(()) };
                 if self.jobs.get(&id).is_some() {
                     self.jobs.take_seat(&id);
                     self.jobs.relocate(&id, Place::Running(Box::new(run)));
@@ -134,23 +137,24 @@ impl Topic {
         Ok(())
     }
 
-    fn apply_put(&mut self, reader: &mut Reader<'_>, row: Row<'_>) -> Result<(), BadChanges> {
-        let (place, lease, has_seat) = match row.place {
-            KeptPlace::Timed(kept) => (Place::Timed(kept.place, reader.time(kept.at)), None, kept.has_seat),
-            KeptPlace::Running { node, is_released, fence, due, notes } => {
-                self.apply_fence(reader, fence);
-                let (node, token) = (NodeId::new(node), Token { fence: Fence(fence), due: reader.time(due) });
-                let pending = notes.pending.map(Cow::into_owned);
-                let run = Run { isolation: notes.isolation, pending, ..Run::new(node.clone(), token) };
-                (Place::Running(Box::new(run)), Some((node, lease_of_dead(is_released))), true)
+    fn apply_put(&mut self, reader: &Reader<'_>, row: Row<'_>) -> Result<(), BadChanges> {
+        let KeptPlace { state, at, has_seat } = row.place;
+        let (place, holder) = match state {
+            State::Running => {
+                let (mut run, lease) = reader.claimed(at)?;
+                if let Some(Notes { isolation, pending }) = row.notes {
+                    (run.isolation, run.pending) = (isolation, pending.map(Cow::into_owned));
+                }
+                let holder = (run.node.clone(), lease);
+                (Place::Running(Box::new(run)), Some(holder))
             }
+            _ => (Place::Timed(state, reader.time(at)), None),
         };
         let Some(id) = reader.id(row.id)? else { return Ok(()) };
         let mut slot = Slot::new(row.record.record(), row.crashes, place);
-        let takes_seat = lease.is_none() || slot.takes_seat();
-        slot.has_seat = has_seat && takes_seat;
+        slot.has_seat = has_seat;
         self.jobs.insert(id, slot);
-        if let Some((node, lease)) = lease {
+        if let Some((node, lease)) = holder {
             self.jobs.set_lease(&node, lease);
         }
         Ok(())
@@ -163,7 +167,7 @@ impl Topic {
             if !kept.has_seat {
                 self.jobs.free_seat(id);
             }
-            self.jobs.move_to(id, kept.place, reader.time(kept.at));
+            self.jobs.move_to(id, kept.state, reader.time(kept.at));
         }
         let Some(mut slot) = self.jobs.get_mut(id) else { return false };
         if let Some(crashes) = part.crashes {

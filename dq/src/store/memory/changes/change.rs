@@ -8,12 +8,11 @@ use smol_str::SmolStr;
 use super::super::histories::History;
 use super::super::job_sets::{JobSet, Member, MemberState, SetRow};
 use super::super::outbox::Kept;
-use super::super::places::TimedPlace;
 use super::super::taken::TakenId;
-use crate::job::{Isolation, JobId, TopicName};
+use crate::job::{Isolation, JobId, State, TopicName};
 use crate::store::raw::Raw;
 use crate::store::{
-    Drain, HistorySetting, LimitKind, Membership, OutboxPosition, Pause, PendingCommand, TopicDelay, TopicLimit,
+    Drain, HistorySetting, Limit, LimitKind, Membership, OutboxPosition, Pause, PendingCommand, TopicDelay, TopicLimit,
     TopicState,
 };
 use crate::time::Timestamp;
@@ -32,8 +31,9 @@ pub(super) enum Change<'a> {
     Part(#[serde(borrow)] RowPart<'a>),
     /// The row of this job is gone.
     Gone(&'a str),
-    /// The jobs that follow are claimed by this node under this fence.
-    Claim(&'a str, u64),
+    /// The jobs that follow are claimed by this node under this fence; whether it has released its lease. If not, it holds one, or its process
+    /// is dead.
+    Claim(&'a str, u64, bool),
     /// A job of the last claim, which is there: its row is RUNNING, with this due time in its token, and without notes.
     Claimed(&'a str, Time),
     /// The waiting broadcast of this id and when it is due, or none.
@@ -67,35 +67,21 @@ pub(super) enum Change<'a> {
 /// A time, in ms after an origin.
 pub(super) type Time = i64;
 
-/// A row, whole.
+/// A row, whole. A RUNNING one is of the last claim and has notes.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Row<'a> {
     pub(super) id: &'a str,
-    #[serde(borrow)]
-    pub(super) place: KeptPlace<'a>,
+    pub(super) place: KeptPlace,
     pub(super) crashes: u32,
     #[serde(borrow)]
     pub(super) record: Raw<'a>,
+    pub(super) notes: Option<Notes<'a>>,
 }
 
-/// The place of a row.
+/// The place of a row: its state, since or until when, which is the due time of a RUNNING one, and whether it has a seat in its group.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum KeptPlace<'a> {
-    Timed(KeptTime),
-    Running {
-        node: &'a str,
-        /// Whether the node has released its lease. If not, it holds one, or its process is dead.
-        is_released: bool,
-        fence: u64,
-        due: Time,
-        notes: Notes<'a>,
-    },
-}
-
-/// A place with a time, and whether the job has a seat in its group there.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct KeptTime {
-    pub(super) place: TimedPlace,
+pub(super) struct KeptPlace {
+    pub(super) state: State,
     pub(super) at: Time,
     pub(super) has_seat: bool,
 }
@@ -111,7 +97,8 @@ pub(super) struct Notes<'a> {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct RowPart<'a> {
     pub(super) id: &'a str,
-    pub(super) place: Option<KeptTime>,
+    /// Never RUNNING.
+    pub(super) place: Option<KeptPlace>,
     pub(super) crashes: Option<u32>,
     /// The record becomes these metadata and the last so many bytes of what it was: codec and payload are not written again.
     #[serde(borrow)]
@@ -120,41 +107,26 @@ pub(super) struct RowPart<'a> {
     pub(super) notes: Option<Notes<'a>>,
 }
 
-/// The state of a topic. Its own encoding, which people read, has limits that cannot be read back.
+/// The state of a topic, and of each limit its kind, value, reason, author and time: the encoding of [`TopicState`], which people read, has limits
+/// that cannot be read back.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct KeptTopicState {
     pause: Option<Pause>,
     drain: Option<Drain>,
     delay: Option<TopicDelay>,
-    limits: Vec<KeptLimit>,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-struct KeptLimit {
-    kind: LimitKind,
-    value: String,
-    reason: String,
-    by: String,
-    since: Timestamp,
+    limits: Vec<(LimitKind, String, String, String, Timestamp)>,
 }
 
 impl KeptTopicState {
-    pub(super) fn of(TopicState { pause, drain, delay, limits }: &TopicState) -> Self {
-        let kept = |TopicLimit { limit, reason, by, since }: &TopicLimit| KeptLimit {
-            kind: limit.kind(),
-            value: limit.stored(),
-            reason: reason.clone(),
-            by: by.clone(),
-            since: *since,
-        };
-        let limits = limits.iter().map(kept).collect();
-        Self { pause: pause.clone(), drain: drain.clone(), delay: delay.clone(), limits }
+    pub(super) fn of(TopicState { pause, drain, delay, limits }: TopicState) -> Self {
+        let kept = |TopicLimit { limit, reason, by, since }| (Limit::kind(limit), limit.stored(), reason, by, since);
+        Self { pause, drain, delay, limits: limits.into_iter().map(kept).collect() }
     }
 
     /// The state, without limits that have a value that no limit has: these are set aside.
     pub(super) fn read(self, aside: &mut Vec<String>) -> TopicState {
         let Self { pause, drain, delay, limits } = self;
-        let limit = |KeptLimit { kind, value, reason, by, since }| {
+        let limit = |(kind, value, reason, by, since): (LimitKind, String, _, _, _)| {
             let read = kind.stored(&value).map(|limit| TopicLimit { limit, reason, by, since });
             aside.extend(read.is_none().then(|| format!("the limit `{kind}`: `{value}` is not a value of it")));
             read

@@ -8,11 +8,11 @@ use smol_str::SmolStr;
 
 use super::super::job_sets::{Member, MemberState};
 use super::super::kept::{Item, Kept};
-use super::super::places::{Log, TimedPlace};
+use super::super::places::Log;
 use super::super::topic::Topic;
 use super::change::{self, Change};
 use super::write::Writer;
-use crate::job::{JobId, NodeId, ProducerId, TopicName};
+use crate::job::{JobId, NodeId, ProducerId, State, TopicName};
 use crate::store::{HistorySetting, OutboxPosition};
 use crate::time::Timestamp;
 
@@ -130,12 +130,9 @@ impl Topic {
     fn dump_part(&self, part: &mut DumpPart, page: &mut Page<'_>) -> (bool, Option<DumpPart>) {
         let (is_finished, next) = match part {
             DumpPart::Timed(n, after) => {
-                let next = if *n + 1 < TimedPlace::ALL.len() {
-                    DumpPart::Timed(*n + 1, None)
-                } else {
-                    DumpPart::Running(None)
-                };
-                (self.dump_timed(TimedPlace::ALL[*n], after, page), next)
+                let next =
+                    if *n + 1 < State::TIMED.len() { DumpPart::Timed(*n + 1, None) } else { DumpPart::Running(None) };
+                (self.dump_timed(State::TIMED[*n], after, page), next)
             }
             DumpPart::Running(after) => (self.dump_runs(after, page), DumpPart::Broadcasts(None)),
             DumpPart::Broadcasts(after) => {
@@ -164,7 +161,7 @@ impl Topic {
         (is_finished, Some(next))
     }
 
-    fn dump_timed(&self, place: TimedPlace, after: &mut Option<(Timestamp, JobId)>, page: &mut Page<'_>) -> bool {
+    fn dump_timed(&self, place: State, after: &mut Option<(Timestamp, JobId)>, page: &mut Page<'_>) -> bool {
         let ids = self.jobs.index(place).after(after.clone());
         let rows = ids.filter_map(|at_id| Some((at_id, self.jobs.get(&at_id.1)?)));
         let write = |to: &mut Writer<'_>, (at_id, slot): (&(_, _), &_)| to.put(&at_id.1, slot, self.jobs.holders());

@@ -34,7 +34,7 @@ use change::Change;
 use write::Writer;
 
 /// The version of the encoding, which each file of a journal names.
-pub const CHANGES_VERSION: u32 = 4;
+pub const CHANGES_VERSION: u32 = 5;
 
 impl Topic {
     /// From now on the topic notes what its steps change, and its owner calls [`take_changes`](Self::take_changes) after each.

@@ -118,8 +118,8 @@ pub(super) struct Reader<'a> {
     pub(super) part: ReplayPart,
     /// From where on times count.
     pub(super) origin: u64,
-    /// The last claim.
-    pub(super) claim: Option<(NodeId, Fence)>,
+    /// The last claim, and the lease of its node.
+    pub(super) claim: Option<(NodeId, Fence, Timestamp)>,
     pub(super) passed: PassedOver,
 }
 
@@ -177,10 +177,10 @@ impl<'a> Reader<'a> {
         Timestamp::from_millis(self.origin.wrapping_add_signed(time))
     }
 
-    /// A run of the last claim.
-    pub(super) fn claimed(&self, due: Time) -> Result<Run, BadChanges> {
-        let (node, fence) = self.claim.clone().ok_or_else(|| self.bad(Damage::Unknown))?;
-        Ok(Run::new(node, Token { fence, due: self.time(due) }))
+    /// A run of the last claim, and the lease of its node.
+    pub(super) fn claimed(&self, due: Time) -> Result<(Run, Timestamp), BadChanges> {
+        let (node, fence, lease) = self.claim.clone().ok_or_else(|| self.bad(Damage::Unknown))?;
+        Ok((Run::new(node, Token { fence, due: self.time(due) }), lease))
     }
 
     /// The topic does not have a row that has changed: damage, unless it was loaded from a dump that was ahead.

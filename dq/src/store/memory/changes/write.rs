@@ -6,7 +6,7 @@ use postcard::ser_flavors::Flavor;
 
 use super::super::kept::{Item, Kept};
 use super::super::places::{Changed, Holder, Holders, Place, Run, Slot, Touch};
-use super::change::{Change, KeptPlace, KeptTime, KeptTopicState, Notes, Row, RowPart, Time};
+use super::change::{Change, KeptPlace, KeptTopicState, Notes, Row, RowPart, Time};
 use crate::job::{Fence, JobId, NodeId, Record};
 use crate::store::raw::Raw;
 use crate::store::{HistorySetting, TopicState};
@@ -87,7 +87,7 @@ impl<'a> Writer<'a> {
     pub(super) fn changed(&mut self, changed: &Changed<'_>) {
         match *changed {
             Changed::Row(id, slot, touched, holders) => match &slot.place {
-                Place::Running(run) if touched == Touch::CLAIMED => self.claim(id, run),
+                Place::Running(run) if touched == Touch::CLAIMED => self.claimed(id, run),
                 _ if touched.has(Touch::WHOLE) || touched.has(Touch::CLAIMED) => self.put(id, slot, holders),
                 _ => self.part(id, slot, touched),
             },
@@ -98,31 +98,27 @@ impl<'a> Writer<'a> {
 
     /// A row, whole.
     pub(super) fn put(&mut self, id: &JobId, slot: &Slot, holders: &Holders) {
-        let place = match &slot.place {
-            Place::Timed(place, at) => {
-                KeptPlace::Timed(KeptTime { place: *place, at: self.time(*at), has_seat: slot.has_seat })
-            }
-            Place::Running(run) => KeptPlace::Running {
-                node: run.node.as_str(),
-                is_released: holders.get(&run.node).is_some_and(Holder::is_released),
-                fence: run.token.fence.0,
-                due: self.time(run.token.due),
-                notes: notes(run),
-            },
+        if let Some(run) = slot.run() {
+            self.claim(run, holders.get(&run.node).is_some_and(Holder::is_released));
+        }
+        let (place, record) = (self.place(slot), Raw(slot.record.as_bytes()));
+        let notes = slot.run().map(notes);
+        self.push(&Change::Put(Row { id: id.as_str(), place, crashes: slot.crashes, record, notes }));
+    }
+
+    fn place(&mut self, slot: &Slot) -> KeptPlace {
+        let at = match &slot.place {
+            Place::Timed(_, at) => *at,
+            Place::Running(run) => run.token.due,
         };
-        let record = Raw(slot.record.as_bytes());
-        self.push(&Change::Put(Row { id: id.as_str(), place, crashes: slot.crashes, record }));
+        KeptPlace { state: slot.place.state(), at: self.time(at), has_seat: slot.has_seat }
     }
 
     fn part(&mut self, id: &JobId, slot: &Slot, touched: Touch) {
         let record = slot.record.as_bytes();
         let metadata = slot.record.metadata_bytes().filter(|_| touched.has(Touch::METADATA));
-        let place = match slot.place {
-            Place::Timed(place, at) if touched.has(Touch::PLACE) => {
-                Some(KeptTime { place, at: self.time(at), has_seat: slot.has_seat })
-            }
-            _ => None,
-        };
+        let has_moved = touched.has(Touch::PLACE) && slot.run().is_none();
+        let place = has_moved.then(|| self.place(slot));
         self.push(&Change::Part(RowPart {
             id: id.as_str(),
             place,
@@ -132,12 +128,17 @@ impl<'a> Writer<'a> {
         }));
     }
 
-    fn claim(&mut self, id: &JobId, run: &Run) {
+    /// The claim of what follows.
+    fn claim(&mut self, run: &Run, is_released: bool) {
         let is_open = self.claim.as_ref().is_some_and(|(node, fence)| *fence == run.token.fence && *node == run.node);
         if !is_open {
-            self.push(&Change::Claim(run.node.as_str(), run.token.fence.0));
+            self.push(&Change::Claim(run.node.as_str(), run.token.fence.0, is_released));
             self.claim = Some((run.node.clone(), run.token.fence));
         }
+    }
+
+    fn claimed(&mut self, id: &JobId, run: &Run) {
+        self.claim(run, false);
         let due = self.time(run.token.due);
         self.push(&Change::Claimed(id.as_str(), due));
     }
@@ -148,7 +149,7 @@ impl<'a> Writer<'a> {
     }
 
     pub(super) fn settings(&mut self, state: &TopicState, history: HistorySetting) {
-        self.push(&Change::State(Box::new(KeptTopicState::of(state))));
+        self.push(&Change::State(Box::new(KeptTopicState::of(state.clone()))));
         self.push(&Change::HistorySetting(history));
     }
 
@@ -192,7 +193,7 @@ mod tests {
     fn a_part_has_the_origin_of_its_times_and_the_claim_of_its_jobs() {
         let (id, at) = (JobId::new("a").unwrap(), Timestamp::from_millis(1_763_000_000_000));
         let run = Run::new(NodeId::new("n"), Token { fence: Fence(7), due: at });
-        let claim = |writer: &mut Writer<'_>| (0..2).for_each(|_| writer.claim(&id, &run));
+        let claim = |writer: &mut Writer<'_>| (0..2).for_each(|_| writer.claimed(&id, &run));
         let broadcast =
             |writer: &mut Writer<'_>| (0..2).for_each(|_| writer.broadcast(&id, Some((at, &Raw(&[]).record()))));
         for left in 1..64 {

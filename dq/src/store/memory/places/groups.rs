@@ -10,8 +10,8 @@ use smol_str::SmolStr;
 
 use super::paused::PausedGroups;
 use super::rates::GroupRates;
-use super::{Claimed, Jobs, Place, Slot, TimedPlace, Touch};
-use crate::job::{GroupName, JobId, Priority, Record};
+use super::{Claimed, Jobs, Place, Slot, Touch};
+use crate::job::{GroupName, JobId, Priority, Record, State};
 use crate::store::groups::MAX_SEATS;
 use crate::store::{GroupPage, GroupSeen, GroupsRequest, Rate};
 use crate::time::Timestamp;
@@ -126,7 +126,7 @@ impl Member {
 
 /// The group and the entry of a slot that waits in one.
 fn entry_of(id: &JobId, slot: &Slot) -> Option<(SmolStr, GroupEntry)> {
-    let (Some(member), Place::Timed(TimedPlace::Delayed, due)) = (&slot.member, &slot.place) else { return None };
+    let (Some(member), Place::Timed(State::Delayed, due)) = (&slot.member, &slot.place) else { return None };
     (!slot.has_seat).then(|| (member.name.clone(), (*due, member.order, id.clone())))
 }
 
@@ -285,18 +285,18 @@ impl Jobs {
         let turn = self.groups.first_turn(Duration::ZERO).map(|(turn, _)| turn);
         let turn = turn.or_else(|| Some(self.groups.turns[BORROWERS].first()?.0));
         let turn = turn.map(|turn| Timestamp::floor_micros(turn.min(self.groups.now)));
-        self.index(TimedPlace::Delayed).head().into_iter().chain(turn).min()
+        self.index(State::Delayed).head().into_iter().chain(turn).min()
     }
 
     /// Whether a claim up to this time finds something. What stands at a turn and is due later goes back to its due time with that claim.
     pub(crate) fn is_due(&self, until: Timestamp) -> bool {
-        self.index(TimedPlace::Delayed).is_due(until) || self.groups.turns.iter().any(|turns| !turns.is_empty())
+        self.index(State::Delayed).is_due(until) || self.groups.turns.iter().any(|turns| !turns.is_empty())
     }
 
     /// Takes out the job that goes first of those due at `until` or earlier; those of groups that borrow come after all others.
     pub(super) fn pop_due(&mut self, until: Timestamp, ageing: Duration) -> Option<Claimed> {
         loop {
-            let index = &mut self.timed[TimedPlace::Delayed as usize];
+            let index = &mut self.timed[State::Delayed as usize];
             let due = index.next_due(until, ageing).map(|(due, _)| due.as_millis().saturating_mul(1_000));
             let turn = self.groups.first_turn(ageing).filter(|(turn, _)| due.is_none_or(|due| *turn < due));
             let queue = match turn {
@@ -324,7 +324,7 @@ impl Jobs {
         {
             self.groups.turns[turn.queue(slot.priority)].insert((turn.at, id.clone()));
         }
-        self.timed[TimedPlace::Delayed as usize].insert(part, due, id);
+        self.timed[State::Delayed as usize].insert(part, due, id);
     }
 
     fn block(&mut self, id: &JobId, is_blocked: bool) {
@@ -380,7 +380,7 @@ impl Jobs {
                 if let Some(turn) = slot.turn() {
                     self.groups.turns[turn.queue(slot.priority)].insert((turn.at, id.clone()));
                 }
-                self.timed[TimedPlace::Delayed as usize].insert(slot.part(), at, id);
+                self.timed[State::Delayed as usize].insert(slot.part(), at, id);
             }
         }
         for name in open {

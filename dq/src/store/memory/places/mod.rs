@@ -29,7 +29,7 @@ use crate::store::{Pace, Rate};
 use crate::time::Timestamp;
 
 pub(super) use index::PlaceIndex;
-pub(super) use slot::{Holder, Place, Run, Slot, SlotMut, TimedPlace, bytes_of_row};
+pub(super) use slot::{Holder, Place, Run, Slot, SlotMut, bytes_of_row};
 pub(super) use touched::{Log, Touch};
 
 pub(super) use groups::Seats;
@@ -88,7 +88,7 @@ fn enter(schedules: &mut BTreeSet<JobId>, id: &JobId) {
 /// What a claim wants: up to `limit` jobs of a place whose time is `until` or earlier, with up to `bytes` of records, and as the pace allows.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wanted {
-    pub(super) place: TimedPlace,
+    pub(super) place: State,
     pub(super) until: Timestamp,
     pub(super) limit: usize,
     pub(super) bytes: usize,
@@ -105,8 +105,8 @@ pub(super) struct ClaimTerms {
 /// What a claim takes out of an index.
 type Claimed = (IndexPart, Timestamp, JobId);
 
-/// The index of each [`TimedPlace`].
-type Timed = [PlaceIndex; 4];
+/// The index of each state; that of RUNNING is empty.
+type Timed = [PlaceIndex; 5];
 
 /// Puts an id in the index of its place, or gives its run a row. A node that is not known to hold jobs is of a process that has ended.
 fn occupy(timed: &mut Timed, holders: &mut Holders, id: JobId, slot: &mut Slot) {
@@ -197,7 +197,7 @@ impl Jobs {
         self.holders.values().map(|holder| holder.rows.len()).sum()
     }
 
-    pub(super) const fn index(&self, place: TimedPlace) -> &PlaceIndex {
+    pub(super) const fn index(&self, place: State) -> &PlaceIndex {
         &self.timed[place as usize]
     }
 
@@ -268,13 +268,13 @@ impl Jobs {
             Entry::Occupied(_) => Some(record),
             Entry::Vacant(entry) => {
                 let id = entry.key().clone();
-                let slot = entry.insert(Slot::new(record, 0, Place::Timed(TimedPlace::Delayed, due)));
+                let slot = entry.insert(Slot::new(record, 0, Place::Timed(State::Delayed, due)));
                 self.touched.change(&id, &mut slot.touched, Touch::WHOLE);
                 enter(&mut self.schedules, &id);
                 self.bytes += bytes_of_row(&id, slot.records());
                 slot.member = Member::of(&id, &slot.record);
                 let is_member = slot.member.is_some();
-                self.timed[TimedPlace::Delayed as usize].insert(slot.part(), due, id.clone());
+                self.timed[State::Delayed as usize].insert(slot.part(), due, id.clone());
                 if is_member {
                     self.join_group(&id);
                 }
@@ -294,7 +294,7 @@ impl Jobs {
         node: &NodeId,
         terms: ClaimTerms,
     ) -> (Vec<Claim>, Option<Weight>) {
-        let is_delayed = place == TimedPlace::Delayed;
+        let is_delayed = place == State::Delayed;
         if limit == 0 || !(self.index(place).is_due(until) || is_delayed && self.is_due(until)) {
             return (Vec::new(), None);
         }
@@ -370,13 +370,13 @@ impl Jobs {
     }
 
     /// Moves a known job to another place that it leaves by time.
-    pub(super) fn move_to(&mut self, id: &JobId, place: TimedPlace, at: Timestamp) {
+    pub(super) fn move_to(&mut self, id: &JobId, place: State, at: Timestamp) {
         self.relocate(id, Place::Timed(place, at));
     }
 
     /// Moves a known job to another place. One that has a seat in its group keeps it, unless it ends.
     pub(super) fn relocate(&mut self, id: &JobId, to: Place) {
-        if matches!(to, Place::Timed(TimedPlace::Done, _)) {
+        if matches!(to, Place::Timed(State::Done, _)) {
             self.free_seat(id);
         }
         let slot = self.slots.get_mut(id).expect("only known jobs move");
@@ -396,7 +396,7 @@ impl Jobs {
     /// As a step leaves the indexes that panics between two changes.
     #[cfg(test)]
     pub(super) fn break_index(&mut self) {
-        _ = self.timed[TimedPlace::Delayed as usize].pop_due(Timestamp::from_millis(u64::MAX), Duration::ZERO);
+        _ = self.timed[State::Delayed as usize].pop_due(Timestamp::from_millis(u64::MAX), Duration::ZERO);
     }
 
     /// A step has panicked between two changes: makes the indexes again from the slots, which have one place each.

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::{Claimed, Jobs, TimedPlace};
-use crate::job::JobId;
+use super::{Claimed, Jobs};
+use crate::job::{JobId, State};
 use crate::store::Rate;
 use crate::time::Timestamp;
 
@@ -17,18 +17,18 @@ impl Jobs {
         let (mut taken, mut held) = (Vec::new(), Vec::new());
         while taken.len() < limit
             && taken.len() + held.len() < MAX_PARKED
-            && let Some(aged) = self.timed[TimedPlace::Unacked as usize].pop_due(until, Duration::ZERO)
+            && let Some(aged) = self.timed[State::Unacked as usize].pop_due(until, Duration::ZERO)
         {
             let goes = !self.is_of_paused_group(&aged.2) && self.spend_of_group(&aged.2, rate);
             if goes { taken.push(aged) } else { held.push(aged) }
         }
-        held.into_iter().for_each(|(part, at, id)| self.timed[TimedPlace::Unacked as usize].insert(part, at, id));
+        held.into_iter().for_each(|(part, at, id)| self.timed[State::Unacked as usize].insert(part, at, id));
         taken
     }
 
     /// Whether one of the oldest jobs that have been UNACKED until then waits for something else than the end of the pause of its group.
     pub(crate) fn have_parked(&self, until: Timestamp) -> bool {
-        let aged = self.index(TimedPlace::Unacked).after(None).take_while(|(at, _)| *at <= until);
+        let aged = self.index(State::Unacked).after(None).take_while(|(at, _)| *at <= until);
         aged.take(MAX_PARKED).any(|(_, id)| !self.is_of_paused_group(id))
     }
 

@@ -6,52 +6,13 @@
 
 use std::ops::Deref;
 
-use serde::{Deserialize, Serialize};
-
 use super::groups::Member;
 use super::index::IndexPart;
 use super::rows::{Position, Rows};
 use super::touched::{Touch, Touched};
 use crate::job::{Isolation, JobId, Metadata, NodeId, Priority, Progress, Record, State, Token};
-use crate::store::{CopyPlace, PendingCommand, Replacement};
+use crate::store::{PendingCommand, Replacement};
 use crate::time::Timestamp;
-
-/// A place that a job leaves by time; RUNNING is the only other place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum TimedPlace {
-    /// DELAYED until the due time.
-    Delayed,
-    /// UNACKED since the job was parked.
-    Unacked,
-    /// DEAD since the job was given up.
-    Dead,
-    /// DONE until the retention ends.
-    Done,
-}
-
-impl TimedPlace {
-    pub(crate) const ALL: [Self; 4] = [Self::Delayed, Self::Unacked, Self::Dead, Self::Done];
-
-    pub(crate) const fn state(self) -> State {
-        match self {
-            Self::Delayed => State::Delayed,
-            Self::Unacked => State::Unacked,
-            Self::Dead => State::Dead,
-            Self::Done => State::Done,
-        }
-    }
-
-    /// The place of a row with such copies in an export; `None`: they are broadcasts.
-    pub(crate) const fn of_copies(place: CopyPlace) -> Option<Self> {
-        match place {
-            CopyPlace::Delayed => Some(Self::Delayed),
-            CopyPlace::Unacked => Some(Self::Unacked),
-            CopyPlace::Dead => Some(Self::Dead),
-            CopyPlace::Done => Some(Self::Done),
-            CopyPlace::Broadcast => None,
-        }
-    }
-}
 
 /// A run of a job, with its row.
 #[derive(Debug, Clone)]
@@ -87,7 +48,8 @@ impl Run {
 /// The place of a job.
 #[derive(Debug, Clone)]
 pub(crate) enum Place {
-    Timed(TimedPlace, Timestamp),
+    /// In this state, which is not RUNNING, since or until then.
+    Timed(State, Timestamp),
     Running(Box<Run>),
 }
 
@@ -102,7 +64,7 @@ impl Place {
 
     pub(crate) const fn state(&self) -> State {
         match self {
-            Self::Timed(place, _) => place.state(),
+            Self::Timed(state, _) => *state,
             Self::Running(_) => State::Running,
         }
     }
@@ -164,7 +126,7 @@ impl Slot {
     /// The part of the index in which a job with this record is: all other places than DELAYED have one part.
     pub(super) fn priority_in(place: &Place, record: &Record) -> Priority {
         match place {
-            Place::Timed(TimedPlace::Delayed, _) => record.priority(),
+            Place::Timed(State::Delayed, _) => record.priority(),
             _ => Priority::Normal,
         }
     }

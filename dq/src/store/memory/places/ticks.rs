@@ -1,19 +1,19 @@
 //! The schedules that are due go before all jobs where gates may hold jobs back (rule 30).
 
-use super::{ClaimTerms, Claimed, Jobs, TimedPlace, fitting};
-use crate::job::NodeId;
+use super::{ClaimTerms, Claimed, Jobs, fitting};
+use crate::job::{NodeId, State};
 use crate::store::step::Claim;
 use crate::time::Timestamp;
 
 impl Jobs {
     /// When the next tick of a schedule is.
     pub(crate) fn next_tick(&self) -> Option<Timestamp> {
-        self.index(TimedPlace::Delayed).first_tick().map(|(at, _)| *at)
+        self.index(State::Delayed).first_tick().map(|(at, _)| *at)
     }
 
     /// Whether jobs are claimed in another order than that of their due times.
     pub(crate) fn are_ranked(&self) -> bool {
-        self.have_groups() || self.index(TimedPlace::Delayed).has_priorities()
+        self.have_groups() || self.index(State::Delayed).has_priorities()
     }
 
     /// Gives `node` up to `limit` schedules that are due at `until` or earlier, with up to `bytes` of records, and no other job.
@@ -33,9 +33,9 @@ impl Jobs {
     }
 
     fn pop_tick(&mut self, until: Timestamp) -> Option<Claimed> {
-        let (at, id) = self.index(TimedPlace::Delayed).first_tick().filter(|(at, _)| *at <= until)?.clone();
+        let (at, id) = self.index(State::Delayed).first_tick().filter(|(at, _)| *at <= until)?.clone();
         let part = self.slots.get(&id).expect("an indexed job has a slot").part();
-        self.timed[TimedPlace::Delayed as usize].remove(part, at, &id);
+        self.timed[State::Delayed as usize].remove(part, at, &id);
         Some((part, at, id))
     }
 }

@@ -7,8 +7,9 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
 use super::super::durable::Waits;
-use super::super::places::{Place, Slot, TimedPlace};
+use super::super::places::{Place, Slot};
 use super::*;
+use crate::job::State;
 use crate::store::memory::MemoryStore;
 use crate::store::{Cursor, Interest, PageRequest, Signal, Store, StoreError};
 
@@ -101,7 +102,7 @@ fn a_step_that_panics_leaves_each_job_in_one_place_and_its_topic_goes_on() {
     add(&store, "t", &["a"]);
     let cell = store.topics.cell(&key("t"));
     let step = |topic: &mut Topic, _: Now| -> Result<(), StoreError> {
-        let place = Place::Timed(TimedPlace::Delayed, Timestamp::from_millis(5));
+        let place = Place::Timed(State::Delayed, Timestamp::from_millis(5));
         topic.jobs.insert(id("b"), Slot::new(record(&Metadata::default(), "1"), 0, place));
         topic.jobs.break_index();
         resume_unwind(Box::new("a planted panic"))

@@ -176,7 +176,7 @@ end
 for i = FIRST_COPY, #ARGV, FIELDS do
   local letter = answers[(i - FIRST_COPY) / FIELDS + 1]
   if letter ~= '-' and letter == string.upper(letter) then
-    note('i' .. ARGV[i], '', '', ARGV[i + 1])
+    note('i' .. (ARGV[i] == 'b' and 'd' or ARGV[i]), '', '', ARGV[i + 1])
     put(unpack(ARGV, i, i + 4))
     if ARGV[i + 5] ~= '' then take(ARGV[i + 1], ARGV[i + 5]) end
   end

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use super::super::cluster::{Topic, job};
 use super::super::operation::JOBS;
 use super::super::queries::{Shown, same};
-use dq::job::{JobId, State};
+use dq::job::{JobId, JobState, State};
 use dq::store::step::MAX_LEASE;
-use dq::store::{JobPlace, Stored, TopicCounts};
+use dq::store::{Stored, TopicCounts};
 use dq::testing::seam::JobView;
 
 pub(super) fn agree(topic: &Topic, shown: &Shown) -> Result<(), String> {
@@ -49,11 +49,8 @@ pub(super) fn agree(topic: &Topic, shown: &Shown) -> Result<(), String> {
 fn stored(id: &JobId, job: &JobView) -> Stored {
     let at = job.at.unwrap_or_default();
     let place = match job.state {
-        State::Delayed => JobPlace::Delayed { due: at },
-        State::Running => JobPlace::Running { holder: job.row.as_ref().map(|row| (row.node.clone(), row.token.fence)) },
-        State::Unacked => JobPlace::Unacked { since: at },
-        State::Dead => JobPlace::Dead { since: at },
-        State::Done => JobPlace::Done { until: at },
+        State::Running => JobState::Running { holder: job.row.as_ref().map(|row| (row.node.clone(), row.token.fence)) },
+        state => JobState::of(state, at),
     };
     Stored { id: id.clone(), record: job.record.clone(), place, crashes: job.crashes, progress: None }
 }
@@ -61,13 +58,13 @@ fn stored(id: &JobId, job: &JobView) -> Stored {
 /// A job as a query by id shows it: a waiting broadcast counts as DELAYED and hides a DONE job.
 fn query(topic: &Topic, id: &JobId) -> Option<Stored> {
     let broadcast = topic.view.broadcasts.get(id).map(|(due, record)| {
-        let place = JobPlace::Delayed { due: *due };
+        let place = JobState::Delayed { due: *due };
         Stored { id: id.clone(), record: record.clone(), place, crashes: 0, progress: None }
     });
     let job = topic.view.jobs.get(id).filter(|job| job.state != State::Done || broadcast.is_none());
     let mut job = job.map(|job| stored(id, job));
     // A query by id does not name the holder.
-    if let Some(JobPlace::Running { holder }) = job.as_mut().map(|job| &mut job.place) {
+    if let Some(JobState::Running { holder }) = job.as_mut().map(|job| &mut job.place) {
         *holder = None;
     }
     job.or(broadcast)

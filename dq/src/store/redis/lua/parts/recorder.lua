@@ -11,7 +11,7 @@ Needs    meta; jobs, done, broadcasts, if jobs may end; events, history_setting:
          statistics: their key, or nil; members, outbox, while jobs are members of job sets; note, keep_notes and
          tells_moves, locals that it gives their values; before that tells_moves is the field `members` of meta; clock
 Gives    tells_moves: whether events or histories want to know. note(kind, number, name, ids, from, to): something happened to the job
-         `ids`, or to those of the list `ids` from `from` to `to`. kind is a letter of `moves/text.rs` with a cause, a place or a command
+         `ids`, or to those of the list `ids` from `from` to `to`. kind is a letter of `moves/text.rs` with a cause, a state or a command
          behind it, or `e` and an outcome: a run ended, which is no move; number is a time in ms or ''; name is a node, a producer, a caller
          or ''. keep_notes(): lets all read the record, at the end of the step
 Holds    rules 1, 31: it reads the minute before the first write of the step. What a server refuses of events and histories, or a key
