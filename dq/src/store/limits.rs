@@ -112,7 +112,7 @@ impl JobCopy {
     /// [`StoreError`].
     pub fn check(&self) -> Result<(), StoreError> {
         if self.state == State::Running || self.is_broadcast && self.state != State::Delayed {
-            let reason = "a copy is DELAYED, UNACKED, DEAD or DONE, and that of a broadcast is DELAYED".into();
+            let reason = "a copy is DELAYED, UNACKED, DEAD or DONE, and a copy of a broadcast is DELAYED".into();
             return Err(StoreError::Unsupported { operation: "import", reason });
         }
         check_job(&self.id, &self.record)?;
