@@ -172,7 +172,7 @@ fn what_was_confirmed_and_nothing_else_counts_when_a_directory_is_opened_many_ti
 #[test]
 fn files_and_changes_of_another_version_are_refused() {
     let name = format!("journal-{:020}.dq", 0);
-    for (at, part, known) in [(12, "format", 3), (16, "content", 4)] {
+    for (at, part, known) in [(12, "format", 3), (16, "content", 5)] {
         for (version, told) in [
             (known - 1, format!("reads version {known}: use the version of dq that wrote it")),
             (known + 1, format!("reads {known} at most: use a newer version of dq")),

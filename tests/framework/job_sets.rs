@@ -143,7 +143,7 @@ async fn a_call_that_a_set_refuses_names_the_set() {
         "job set `s` of topic `imported`: the set is closed: add its members before `then`, or from handlers of its members"
     );
     let error = set.add(News { number: 1 }).await.unwrap_err();
-    assert!(error.to_string().contains("those of topic `news` are broadcasts"), "{error}");
+    assert!(error.to_string().contains("the jobs of topic `news` are broadcasts"), "{error}");
     let error = dq.provider().job_set::<Imported>("").add(row("a")).await.unwrap_err();
     assert!(matches!(error, CallError::Invalid(_)), "{error}");
     assert!(dq.provider().topic("imported").unwrap().job_set("unknown").await.unwrap().is_none());

@@ -272,7 +272,7 @@ async fn invalid_adds_report_field_limit_and_size_and_add_nothing() {
         (text(provider.add(remind("")).expires_after("2x").await), "`expires_after`: `2x` is not a duration"),
         (text(provider.add(remind("")).after(Duration::MAX).await), "the limit is ten years"),
         (text(provider.add(remind("")).at(Timestamp::from_millis(u64::MAX)).await), "`at` is "),
-        (text(provider.add(remind("")).retain("4000d").await), "`retain` is 10years"),
+        (text(provider.add(remind("")).retain("4000d").await), "`retain` is 4000d; the limit is ten years"),
         (text(provider.add(remind("")).retry("sometimes").await), "`retry`: `sometimes` is not a retry policy"),
     ];
     for (text, expected) in cases {

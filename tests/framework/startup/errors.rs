@@ -47,7 +47,7 @@ fn at(marker: &str) -> String {
 
 #[tokio::test]
 async fn one_start_error_reports_every_problem() {
-    let file = ConfigFile::new("eight", "lease = \"10m\"\ngrase = \"5s\"\n");
+    let file = ConfigFile::new("eight", "lease = \"10m\"\nshutdown_grase = \"5s\"\n");
     let shop = ContextFactory::new("my shop"); // [app]
     let shop = shop.without_inventory().listener::<close_again>().listener::<close>().listener::<remind>();
     let shop = shop.expect_topics(["remind", "order-timeouts", "in-another-crate"]); // [expect]

@@ -90,5 +90,5 @@ async fn a_node_that_only_provides_leaves_the_topics_of_a_shared_file_alone() {
 async fn a_delay_is_no_setting_of_a_topic() {
     let file = ConfigFile::new("delay", "[topic.plain]\ndelay = \"1m\"\n");
     let error = refused(shop().config_file(file.path())).await.to_string();
-    assert!(error.contains("there is no setting `delay` of topic `plain`: a payload says it"), "{error}");
+    assert!(error.contains("there is no setting `delay` of topic `plain`: it belongs to the payload"), "{error}");
 }

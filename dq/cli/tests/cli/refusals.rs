@@ -57,7 +57,7 @@ fn each_mistake_of_a_line_is_named() {
         "the length of the error in bytes is 65530; the limit is 4096",
     );
     says(&job("a", "parked"), "unknown variant `parked`, expected one of `delayed`");
-    says(&job("a", "running"), "a copy is DELAYED, UNACKED, DEAD or DONE");
+    says(&job("a", "running"), "this server cannot serve import: a copy is DELAYED, UNACKED, DEAD or DONE");
     says(
         &job("a", "dead").replace("4000000000000", "281474976710656"),
         "`at`: a time in ms is 281474976710656; the limit",

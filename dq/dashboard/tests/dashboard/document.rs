@@ -17,7 +17,7 @@ use super::visitor::{Answer, Visitor, provider};
 /// What takes a crash, a damaged record or a clock, or passes before anybody looks.
 const NEVER_SEEN: [&str; 17] = [
     "Groups.next",
-    "HistoryEntry.place",
+    "HistoryEntry.state",
     "Job.unreadable",
     "Nodes.next",
     "NotRunReason crashed.crashes",
