@@ -72,7 +72,7 @@ pub enum Failure {
         holder: String,
     },
     /// A call of dq failed.
-    #[error("{}", as_flag(.0.to_string()))]
+    #[error("{}", as_flag(&.0.to_string()))]
     Call(dq::Error),
     /// There is no such job, schedule or topic.
     #[error("{0}")]
@@ -211,10 +211,10 @@ fn cause(source: &StoreError) -> String {
 }
 
 /// The error of an option, which the library names as its method, under the name of the flag.
-fn as_flag(error: String) -> String {
+fn as_flag(error: &str) -> String {
     const FLAGS: [(&str, &str); 3] = [("unique_for", "unique-for"), ("when", "at"), ("at", "at")];
     let named = FLAGS.iter().find_map(|(field, flag)| Some((flag, error.strip_prefix(&format!("`{field}`"))?)));
-    named.map_or(error.clone(), |(flag, rest)| format!("`--{flag}`{rest}"))
+    named.map_or_else(|| error.to_owned(), |(flag, rest)| format!("`--{flag}`{rest}"))
 }
 
 /// How much of the input is in the store.

@@ -192,7 +192,7 @@ impl Query<'_> {
             Self::Get { ids, .. } => ("the number of ids", ids.len(), MAX_JOBS),
             Self::Page { request, .. } => ("the limit of a page", request.limit, MAX_JOBS),
             Self::Relay { request, .. } => ("the number of entries", request.limit, MAX_ENTRIES),
-            Self::FollowUpBatches { limit, .. } => ("the number of entries", *limit, MAX_READ),
+            Self::FollowUps { limit, .. } => ("the number of entries", *limit, MAX_READ),
             Self::Outbox { limit, .. } | Self::Schedules { limit, .. } => ("the limit of a page", *limit, MAX_JOBS),
             Self::JobSets { request: SetsRequest::One(_, most), .. } => {
                 ("the number of members", *most, MAX_WAITED_FOR)

@@ -151,7 +151,7 @@ macro_rules! operations {
         Outbox outbox(topic: &'a TopicKey, after: Option<&'a TopicName>, limit: usize) -> Vec<OutboxSeen>;
         /// Returns the entries of the outbox of a topic behind this position of this target, target by target and in order; at most
         /// `limit`, which is 1 to [`MAX_READ`](crate::store::MAX_READ).
-        FollowUpBatches follow_ups(topic: &'a TopicKey, after: Option<(&'a TopicName, u64)>, limit: usize) -> Vec<OutboxEntry>;
+        FollowUps follow_ups(topic: &'a TopicKey, after: Option<(&'a TopicName, u64)>, limit: usize) -> Vec<OutboxEntry>;
         /// Returns the position up to which the follow-ups of another topic of the app have arrived in a topic; its start: none has.
         Arrived arrived(topic: &'a TopicKey, source: &'a TopicName) -> OutboxPosition;
         /// Returns job sets that live in a topic: one, with members that it waits for, or a page of all.

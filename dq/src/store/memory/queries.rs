@@ -52,8 +52,8 @@ impl MemoryStore {
             Query::Outbox { topic, after, limit } => {
                 self.look(name, topic, |of, _| Reply::Outbox(of.outbox.seen(after, limit)))?
             }
-            Query::FollowUpBatches { topic, after, limit } => {
-                self.look(name, topic, |of, _| Reply::FollowUpBatches(of.outbox.behind(after, limit)))?
+            Query::FollowUps { topic, after, limit } => {
+                self.look(name, topic, |of, _| Reply::FollowUps(of.outbox.behind(after, limit)))?
             }
             Query::Arrived { topic, source } => {
                 self.look(name, topic, |of, _| Reply::Arrived(of.calls.highest(&relay_of(source))))?

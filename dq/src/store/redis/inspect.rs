@@ -16,6 +16,12 @@ use crate::store::{
     StoreError, Stored, history,
 };
 
+/// What a topic keeps of the histories of its jobs (rule 31), as `meta` has it.
+fn kept(setting: HistorySetting) -> Result<String, StoreError> {
+    let HistorySetting { moves, after } = setting.check()?;
+    Ok(if moves == 0 { String::new() } else { format!("{moves}:{}", millis(after)) })
+}
+
 impl RedisStore {
     /// Answers a query.
     pub(super) async fn answer(&self, query: Query<'_>) -> Result<Answer, StoreError> {
@@ -37,10 +43,7 @@ impl RedisStore {
                 Answer::Listen(self.shards.ask(call(topic, Step::Listen).arg(LISTENING.as_millis())).await?)
             }
             Query::KeepHistory { topic, setting } => {
-                // What the topic keeps of the histories of its jobs (rule 31).
-                let HistorySetting { moves, after } = setting.check()?;
-                let text = if moves == 0 { String::new() } else { format!("{moves}:{}", millis(after)) };
-                Answer::KeepHistory(self.shards.ask(call(topic, Step::KeepHistory).arg(text)).await?)
+                Answer::KeepHistory(self.shards.ask(call(topic, Step::KeepHistory).arg(kept(setting)?)).await?)
             }
             Query::History { topic, id } => Answer::History(self.history_of(topic, id).await?),
             Query::Taken { topic, id } => Answer::Taken(self.taken_until(topic, &[id]).await?.pop().flatten()),
@@ -70,8 +73,8 @@ impl RedisStore {
             }
             Query::Relay { topic, request } => Answer::Relay(self.relay_of_topic(topic, request).await?),
             Query::Outbox { topic, after, limit } => Answer::Outbox(self.outbox_of(topic, after, limit).await?),
-            Query::FollowUpBatches { topic, after, limit } => {
-                Answer::FollowUpBatches(self.follow_ups_of(topic, after, limit).await?)
+            Query::FollowUps { topic, after, limit } => {
+                Answer::FollowUps(self.follow_ups_of(topic, after, limit).await?)
             }
             Query::Arrived { topic, source } => {
                 let position = self.shards.command("arrived", &self.position_in(topic, source)).await?;
