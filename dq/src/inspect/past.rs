@@ -121,7 +121,7 @@ impl Inspector {
 
     /// Reads one scale of the [`run_stats`](Self::run_stats) behind `now`, for whoever looks at many topics; nothing where the topic kept no
     /// statistics, and on the scale of days. It costs one query.
-    /// [`TopicSummary::clock`](super::TopicSummary::clock) is a good `now`, and [`rates`](super::TopicSummary::rates) says
+    /// [`TopicSummary::store_time`](super::TopicSummary::store_time) is a good `now`, and [`rates`](super::TopicSummary::rates) says
     /// whether the topic keeps statistics.
     ///
     /// # Errors

@@ -88,7 +88,7 @@ impl Inspector {
     }
 
     /// Reads how many jobs of a topic fall due behind `now` on one scale of its [`timeline`](Self::timeline). It costs one query,
-    /// whatever waits. [`TopicSummary::clock`](super::TopicSummary::clock) is a good `now`.
+    /// whatever waits. [`TopicSummary::store_time`](super::TopicSummary::store_time) is a good `now`.
     ///
     /// # Errors
     /// [`CallError`].
