@@ -173,7 +173,7 @@ pub fn derive_delay_job(item: TokenStream) -> TokenStream {
 ///
 /// The macro adds a struct of the function's name with a field for each dependency; it is private unless
 /// `register = false`, so only the module of the function can say `.listener::<remind>()`. Write a struct yourself if the
-/// listener needs more: `on_park_timeout`, a `on_exhausted` with dependencies, state of its own, or generics. A function
+/// listener needs more: `on_park_timeout`, an `on_exhausted` with dependencies, state of its own, or generics. A function
 /// inside an `impl` cannot be a listener.
 ///
 /// # Batches

@@ -102,7 +102,7 @@ async fn main() -> Result<ExitCode, Box<dyn Error>> {
 
     println!("-- the florist's server is fixed, and the DEAD job is requeued");
     gateway.fix("florist");
-    // The page is sent during the final retry; the job becomes DEAD a moment later.
+    // `on_exhausted` sends the page; the job becomes DEAD a moment later.
     while !jobs.requeue::<NotifyMerchant>(3).await?.changed {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }

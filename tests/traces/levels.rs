@@ -67,7 +67,7 @@ async fn a_job_that_succeeds_at_its_second_attempt_leaves_no_warning() {
 #[tokio::test(start_paused = true)]
 async fn a_failure_says_which_attempt_of_how_many_when_the_next_is_and_the_fence() {
     let (traces, _guard) = subscribe();
-    let dq = begin(&Script::fails("no"), &traces, "1m, 5m, 10m").await; // the script has a `on_exhausted`
+    let dq = begin(&Script::fails("no"), &traces, "1m, 5m, 10m").await; // the script has an `on_exhausted`
     dq.provider().add(test_job("a")).await.unwrap();
     dq.advance(6 * MINUTE + SECOND).await;
     let (info, warn) = (traces.events(Level::INFO), traces.events(Level::WARN));

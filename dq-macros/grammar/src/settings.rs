@@ -23,8 +23,8 @@ pub const DAY: Duration = Duration::from_secs(24 * 3600);
 #[macro_export]
 macro_rules! node_settings {
     ($reader:ident $($argument:tt)*) => { $reader! { $($argument)*
-        /// How long a lease lasts. When a node dies, others take its jobs after this time and then one and a half
-        /// [`heartbeat_interval`](Self::heartbeat_interval)s, or longer if `call_timeout` is more than two fifths of `heartbeat_interval`.
+        /// How long a lease lasts. When a node dies, others take its jobs after this time and then one and a half times
+        /// [`heartbeat_interval`](Self::heartbeat_interval), or longer if `call_timeout` is more than two fifths of `heartbeat_interval`.
         lease: [Duration] = 15 * SECOND, in 100 * MS..=5 * MINUTE;
         /// How often a node renews a lease that no other step renews. At most a third of [`lease`](Self::lease).
         heartbeat_interval: [Duration] = 5 * SECOND, in MS..=100 * SECOND;

@@ -33,7 +33,7 @@ pub struct RunControl {
     token: Mutex<Option<CancellationToken>>,
     /// What the handler has said last, until the topic takes it to the store.
     progress: Mutex<Option<Box<Progress>>>,
-    /// What follows a `on_exhausted`; `None`: it is another handler, which says so with its decision.
+    /// What follows an `on_exhausted`; `None`: it is another handler, which says so with its decision.
     next: Mutex<Option<Option<Drafts>>>,
     /// The control of its batch: what cancels the batch cancels each of its jobs.
     batch: Option<Arc<Self>>,
@@ -112,7 +112,7 @@ impl RunControl {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(Box::new(progress));
     }
 
-    /// The run is a `on_exhausted`, which may say what follows.
+    /// The run is an `on_exhausted`, which may say what follows.
     pub(crate) fn allow_next(&self) {
         *self.next.lock().unwrap_or_else(PoisonError::into_inner) = Some(None);
     }

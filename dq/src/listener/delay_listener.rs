@@ -119,7 +119,7 @@ pub trait DelayListener: Declared + Send + Sync + 'static {
     }
 }
 
-/// What a listener without a `on_park_timeout` does.
+/// What a listener without an `on_park_timeout` does.
 pub(super) fn drop_unacked<J: DelayJob>(job: &Job<J>) -> UnackedDecision {
     tracing::warn!(topic = %J::TOPIC, job.id = %job.id(), "no ack or requeue came: the UNACKED job is dropped");
     UnackedDecision::Drop

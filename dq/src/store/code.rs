@@ -111,7 +111,7 @@ codes! {
     /// A key has a row that no record explains, or that cannot be read: another program, or a later version of dq, wrote or removed it. The
     /// id is the job, or the key and the beginning of the row; the detail says what is wrong.
     ForeignChange "foreign-change" Error
-        "put the job into the place that its record names, or move the row into a hash whose name begins with `set-aside:` after the prefix of dq; a `file:` store keeps it where it is"
+        "put the job into the place that its record names, remove what is left of a job without a record, or move the row into a hash whose name begins with `set-aside:` after the prefix of dq; a `file:` store keeps it where it is"
         "if a later version of dq wrote the row, use that version; otherwise find out which program changes keys of dq, and set `maxmemory-policy` to `noeviction`";
     /// A job has a record and no place.
     JobWithoutPlace "job-without-place" Error

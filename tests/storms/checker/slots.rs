@@ -4,7 +4,7 @@
 //! The id of a job tells which of them limits it. A run counts from the start of its handler to its end, until the storm was about to kill its
 //! process, or until the last lease of its node that the node learned of in time, whatever comes first. For all of that its slot is taken: the store frees
 //! it later. What a handler does beyond that (it blocks, or its process is starved or stands still) is counted by itself, because a limit holds for
-//! leases. Two things do not count: a `on_exhausted`, because the files do not tell when it ends; and a run during a fault of the store, which may
+//! leases. Two things do not count: an `on_exhausted`, because the files do not tell when it ends; and a run during a fault of the store, which may
 //! lose a lease.
 
 use std::collections::{BTreeMap, BTreeSet};

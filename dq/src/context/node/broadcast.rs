@@ -193,8 +193,8 @@ impl Channel {
 
     fn count_published(&self, published: u64, expired: u64) {
         let mut counted = self.parts.stats.count();
-        counted.published += published;
-        counted.expired += expired;
+        counted.published = counted.published.saturating_add(published);
+        counted.expired = counted.expired.saturating_add(expired);
     }
 
     /// Counts broadcasts that were published and did not arrive.

@@ -3,7 +3,7 @@
 //!
 //! A request is in flight as soon as [`OrderedConnection::ask`] returns: it is in the queue of a line. Dropping an
 //! `OrderedConnection` with requests in flight gives them up and retires their line. Requests of it that were sent may
-//! still arrive, and their answers never do; those that were not sent never are.
+//! still be executed, and a future that still waits gets its answer; those that were not sent never are.
 
 use std::future::poll_fn;
 use std::pin::Pin;

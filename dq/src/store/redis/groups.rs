@@ -28,14 +28,14 @@ impl RedisStore {
 }
 
 /// A group, as the script tells it.
-type GroupRow = (Text, usize, bool, Vec<SeatRow>, Text, u64);
+type GroupRow = (Text, usize, bool, Vec<SeatRow>, Text, Readable<u64>);
 
 /// The id of the job, its state and time, the number of its node, and its token.
 type SeatRow = (Readable<JobId>, State, Timestamp, usize, Readable<Token>);
 
 /// A group; `None` if its name is none, as another program may have entered.
 fn group_in(
-    (Text(name), waiting, is_full, seats, Text(paused), opens): GroupRow,
+    (Text(name), waiting, is_full, seats, Text(paused), Readable(opens)): GroupRow,
     nodes: &[NodeId],
 ) -> Option<GroupSeen> {
     let seat = |(Readable(id), state, at, number, Readable(token)): SeatRow| {
@@ -46,7 +46,7 @@ fn group_in(
         };
         Some((id?, place))
     };
-    let (seats, opens) =
-        (seats.into_iter().filter_map(seat).collect(), (opens > 0).then(|| Timestamp::ceil_micros(opens)));
+    let opens = opens.filter(|opens| *opens > 0).map(Timestamp::ceil_micros);
+    let seats = seats.into_iter().filter_map(seat).collect();
     Some(GroupSeen { name: GroupName::new(name).ok()?, waiting, seats, is_full, pause: pause(&paused), opens })
 }

@@ -94,8 +94,9 @@ impl RedisStore {
         let call = self.scripts_of(topic).call(Step::Outbox);
         let seen: Vec<_> = self.shards.ask(call.arg((after.map_or("", TopicName::as_str), limit.max(1)))).await?;
         // What another program has written in the place of a position is before all.
-        let seen = seen.into_iter().filter_map(|(Text(target), waiting, oldest, Readable(before))| {
+        let seen = seen.into_iter().filter_map(|(Text(target), waiting, oldest, Readable(before)): (_, _, i64, _)| {
             let target = TopicName::stored(&target).ok()?;
+            let oldest = u64::try_from(oldest).unwrap_or_default();
             Some(OutboxSeen { target, waiting, oldest, before: before.unwrap_or_default() })
         });
         Ok(seen.collect())

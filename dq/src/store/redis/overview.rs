@@ -41,7 +41,7 @@ impl RedisStore {
         let opens = opens.map(Timestamp::ceil_micros).filter(|at| *at > counts.clock);
         // As the script adds to due times: normal, high, low; then the same of blocked jobs.
         let [normal, high, low, blocked @ ..] = by_shift;
-        let due = [high + blocked[1], normal + blocked[0], low + blocked[2]];
+        let due = [(high, 1), (normal, 0), (low, 2)].map(|(free, of)| usize::saturating_add(free, blocked[of]));
         Ok(TopicOverview {
             counts,
             state: state_of(settings, counts.clock),
@@ -53,7 +53,7 @@ impl RedisStore {
             shut,
             opens,
             due,
-            blocked: blocked.iter().sum(),
+            blocked: blocked.into_iter().fold(0, usize::saturating_add),
             hides_leases: false,
         })
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::all_nodes::{Undecodable, recover_call, with_all_nodes};
 use super::directory::enter;
 use super::keys::Key;
-use super::rows::key_of;
+use super::rows::{is_id, key_of};
 use super::scripts::{Step, body};
 use super::{RedisStore, metadata_bytes};
 use crate::job::limits::FENCE;
@@ -64,9 +64,18 @@ impl RedisStore {
         let Some((key, owner)) = key_of(&row.key) else { return Ok(false) };
         let name = self.keyspace.of(topic).name(key, owner);
         let at = self.shards.clock("repair").await?;
+        // One of the two records of a job goes only while the job has the other one, with a due time if that is far.
+        let other = match key {
+            Key::Jobs => Some((Key::FarJobs, 6)),
+            Key::FarJobs if row.value.len() >= 6 => Some((Key::Jobs, 0)),
+            _ => None,
+        };
+        let other =
+            other.filter(|_| is_id(&row.name)).map(|(key, least)| (self.keyspace.of(topic).name(key, ""), least));
         let mut cmd = redis::cmd("EVAL");
-        cmd.arg(body(SET_ROW_ASIDE)).arg(2).arg(&name).arg(self.keyspace.set_aside(&name, at));
-        cmd.arg(key.redis_type()).arg(&row.name[..]).arg(&row.value[..]);
+        cmd.arg(body(SET_ROW_ASIDE)).arg(2 + usize::from(other.is_some()));
+        cmd.arg(&name).arg(self.keyspace.set_aside(&name, at)).arg(other.as_ref().map(|(name, _)| name));
+        cmd.arg(key.redis_type()).arg(&row.name[..]).arg(&row.value[..]).arg(other.as_ref().map(|(_, least)| least));
         Ok(self.shards.command("repair", &cmd).await? == redis::Value::Int(1))
     }
 

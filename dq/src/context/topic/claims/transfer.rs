@@ -151,7 +151,7 @@ impl Claims {
         self.on_state(swept.state.take(), None, swept.clock, false, now);
         self.has_claimed(&swept.claims, swept.more);
         if swept.more {
-            let is_limited = swept.claims.is_empty() && swept.pruned_dead + swept.pruned_done == 0;
+            let is_limited = swept.claims.is_empty() && (swept.pruned_dead, swept.pruned_done) == (0, 0);
             self.sweep_at = if is_limited { now + LIMITED_PAUSE } else { now };
         }
     }

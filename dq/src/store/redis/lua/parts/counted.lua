@@ -37,4 +37,4 @@ if later > 0 then
 end
 local waiting, unacked, dead, done = size(KEYS.delayed) + later, size(KEYS.unacked), size(KEYS.dead), size(KEYS.done)
 local running = math.max(redis.call('HLEN', KEYS.jobs) + later - waiting - unacked - dead - done, 0)
-local counted = {floor, {waiting, ready, running, unacked, dead, done, size(KEYS.broadcasts)}, head >= 0 and head}
+local counted = {floor, {waiting, ready, running, unacked, dead, done, size(KEYS.broadcasts)}, head >= 0 and head < math.huge and head}
