@@ -59,7 +59,7 @@ impl FromStr for OnBlocked {
     type Err = InvalidValue;
 
     fn from_str(text: &str) -> Result<Self, InvalidValue> {
-        let mut group_on_blocked = Self::default();
+        let mut on_blocked = Self::default();
         for part in text.split(',') {
             let bad = || {
                 let part = part.trim();
@@ -69,13 +69,13 @@ impl FromStr for OnBlocked {
             };
             let (cause, what) = part.split_once(':').ok_or_else(bad)?;
             let cause = BlockedBy::ALL.into_iter().find(|known| known.word() == cause.trim()).ok_or_else(bad)?;
-            group_on_blocked.waits[cause as usize] = match what.trim() {
+            on_blocked.waits[cause as usize] = match what.trim() {
                 "wait" => true,
                 "pass" => false,
                 _ => return Err(bad()),
             };
         }
-        Ok(group_on_blocked)
+        Ok(on_blocked)
     }
 }
 
@@ -96,10 +96,10 @@ mod tests {
     #[test]
     fn what_a_text_does_not_name_is_as_by_default() {
         let text = "dead: wait,retry:pass , park: wait";
-        let group_on_blocked: OnBlocked = text.parse().unwrap();
+        let on_blocked: OnBlocked = text.parse().unwrap();
         let shown = "retry: pass, rejoin: pass, park: wait, dead: wait";
-        assert_eq!(group_on_blocked.to_string(), shown);
-        assert_eq!(shown.parse(), Ok(group_on_blocked));
+        assert_eq!(on_blocked.to_string(), shown);
+        assert_eq!(shown.parse(), Ok(on_blocked));
         let default = "retry: wait, rejoin: pass, park: pass, dead: pass";
         assert_eq!(OnBlocked::default().to_string(), default);
     }

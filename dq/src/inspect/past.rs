@@ -119,8 +119,8 @@ impl Inspector {
         }))
     }
 
-    /// Reads one scale of the [`run_stats`](Self::run_stats) behind `now`, for whoever looks at many topics; nothing where the topic kept no
-    /// statistics, and on the scale of days. It costs one query.
+    /// Reads one scale of the [`run_stats`](Self::run_stats) up to `now`, for a program that looks at many topics. The answer is empty where
+    /// the topic kept no statistics, and on the scale of days. It costs one query.
     /// [`TopicSummary::store_time`](super::TopicSummary::store_time) is a good `now`, and [`rates`](super::TopicSummary::rates) says
     /// whether the topic keeps statistics.
     ///

@@ -110,7 +110,7 @@ impl<P> Batch<P> {
         self.decide(job, Channel::new().park());
     }
 
-    /// No retry can mend the job: it is DEAD for this reason, as after [`Channel::dead`].
+    /// No retry can help the job: it is DEAD for this reason, as after [`Channel::dead`].
     #[track_caller]
     pub fn dead(&self, job: &Job<P>, reason: impl Into<String>) {
         self.decide(job, Channel::new().dead(reason));

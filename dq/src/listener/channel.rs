@@ -79,7 +79,7 @@ pub enum Decision {
     RejoinAt(SystemTime),
     /// The job is UNACKED until a call from outside ends it.
     Park,
-    /// No retry can mend the job: the run fails with this text, and no attempt is left.
+    /// No retry can help the job: the run fails with this text, and no attempt is left.
     Dead(String),
     /// The handler gave a delay that is not valid: the run fails with this text.
     BadDelay(String),
@@ -359,7 +359,7 @@ impl Channel {
         Decided::new(Decision::Park)
     }
 
-    /// No retry can mend the job, whatever its policy says: the run fails for this reason, `on_exhausted` runs, and the job is
+    /// No retry can help the job, whatever its policy: the run fails for this reason, `on_exhausted` runs, and the job is
     /// DEAD with it. The same as the error [`JobError::fatal`](crate::JobError::fatal).
     pub fn dead(self, reason: impl Into<String>) -> Decided {
         self.ends(Decision::Dead(reason.into()))

@@ -220,7 +220,7 @@ impl<V: Adds> Call<V> {
     }
 }
 
-/// The timings that may name a delay: all but that of a schedule.
+/// The timings that may name a delay. The timing of a schedule may not.
 #[doc(hidden)]
 pub trait TakesDelay {}
 

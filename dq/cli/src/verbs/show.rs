@@ -218,9 +218,7 @@ fn command(reason: &NotRunReason, OneJob { topic, id }: &OneJob) -> Option<Strin
         NotRunReason::TopicFull { .. }
         | NotRunReason::NoSlot { .. }
         | NotRunReason::RateSpent { .. }
-        | NotRunReason::GroupRateSpent { .. } => {
-            format!("limit {topic}")
-        }
+        | NotRunReason::GroupRateSpent { .. } => format!("limit {topic}"),
         NotRunReason::GroupPaused { group, .. } | NotRunReason::GroupStopped { group, .. } => of_group("resume", group),
         NotRunReason::GroupFull { .. } => format!("groups list {topic}"),
         NotRunReason::Overtaken { .. } | NotRunReason::Behind { .. } => format!("jobs {topic}"),
@@ -228,9 +226,7 @@ fn command(reason: &NotRunReason, OneJob { topic, id }: &OneJob) -> Option<Strin
         NotRunReason::NoListener { .. }
         | NotRunReason::Busy { .. }
         | NotRunReason::Next { .. }
-        | NotRunReason::LeaseRanOut { .. } => {
-            format!("nodes {topic}")
-        }
+        | NotRunReason::LeaseRanOut { .. } => format!("nodes {topic}"),
         _ => format!("show {topic} {id}"),
     })
 }

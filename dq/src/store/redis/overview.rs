@@ -41,7 +41,7 @@ impl RedisStore {
         let opens = opens.map(Timestamp::ceil_micros).filter(|at| *at > counts.clock);
         // As the script adds to due times: normal, high, low; then the same of blocked jobs.
         let [normal, high, low, blocked @ ..] = by_shift;
-        let due = [(high, 1), (normal, 0), (low, 2)].map(|(free, of)| usize::saturating_add(free, blocked[of]));
+        let due = [high.saturating_add(blocked[1]), normal.saturating_add(blocked[0]), low.saturating_add(blocked[2])];
         Ok(TopicOverview {
             counts,
             state: state_of(settings, counts.clock),
